@@ -1,0 +1,59 @@
+"""Plans: what every normal step may hold beside every critical step, decided beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+
+class Level(IntEnum):
+    """How much control the coordinator takes of a step (docs/architecture.md, levels)."""
+
+    ORDER = 0
+    GATE = 1
+    YIELD = 2
+    GRANT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What the normal steps may hold at one moment.
+
+    ``blocks``: resident physical blocks of all normal steps together; 0 holds the step.
+    ``threads``: threads per physical block, 0 for the original's.
+    ``sms``: the half-open range of SMs that they may use, None for all.
+    """
+
+    blocks: int
+    threads: int = 0
+    sms: tuple[int, int] | None = None
+
+
+CLOSED = Grant(blocks=0)
+UNLIMITED = Grant(blocks=2**31 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlan:
+    """How one task is issued: its streams' priority, a level per step, and its SMs."""
+
+    stream_priority: int
+    levels: tuple[Level, ...]
+    sms: tuple[int, int] | None = None
+
+
+GrantTable = tuple[tuple[Grant, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A whole plan, small enough to lie in device memory and be swapped whole.
+
+    ``grants[critical task, normal task][critical step][normal step]`` holds while that critical
+    step is the current one; without an entry, or with no critical request announced, a normal
+    step is UNLIMITED. Where several critical requests run, the smallest grant counts.
+    """
+
+    tasks: tuple[TaskPlan, ...]
+    grants: Mapping[tuple[int, int], GrantTable] = field(default_factory=dict)
