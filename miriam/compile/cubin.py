@@ -1,0 +1,73 @@
+"""Reading a cubin: the registers, shared and local bytes of each kernel in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import BytesIO
+from struct import iter_unpack, unpack_from
+from typing import TYPE_CHECKING
+
+from miriam.errors import MissingCapabilityError
+from miriam.kernels import Resources
+
+if TYPE_CHECKING:
+    from elftools.elf.elffile import ELFFile
+
+# Records of the .nv.info section (checked against ptxas -v on sm_75 to sm_121).
+_SIZED_FORMAT = 0x04
+_REGISTER_COUNT = 0x2F
+_MIN_STACK_BYTES = 0x12  # only kernels have one; it covers the functions that they call
+
+_SYSTEM_SHARED_BYTES = 1_024
+_FIRST_ARCH_COUNTING_IT = 90
+
+
+def read_resources(cubin: bytes, arch: str) -> dict[str, Resources]:
+    """What each kernel of ``cubin``, built for ``arch`` (``sm_90``), needs, by lowered name.
+
+    Static shared bytes are without the 1,024 that the system takes per block from sm_80 on.
+    Local bytes are stack frame and spills per thread. MissingCapabilityError without pyelftools.
+    """
+    elf = _open(cubin)
+    info = elf.get_section_by_name(".nv.info").data()
+    symbols = elf.get_section_by_name(".symtab")
+    registers, local = {}, {}
+    for attribute, index, value in _records(info):
+        if attribute == _REGISTER_COUNT:
+            registers[symbols.get_symbol(index).name] = value
+        elif attribute == _MIN_STACK_BYTES:
+            local[symbols.get_symbol(index).name] = value
+    system = _SYSTEM_SHARED_BYTES if int(arch[3:]) >= _FIRST_ARCH_COUNTING_IT else 0
+    return {
+        name: Resources(registers[name], _static_shared_bytes(elf, name, system), local_bytes)
+        for name, local_bytes in local.items()
+    }
+
+
+def _open(cubin: bytes) -> ELFFile:
+    try:
+        from elftools.elf.elffile import ELFFile
+    except ImportError as error:
+        raise MissingCapabilityError(
+            "reading a cubin", "pyelftools is not installed", "pip install miriam-gpu[cuda]"
+        ) from error
+    return ELFFile(BytesIO(cubin))
+
+
+def _records(info: bytes) -> Iterator[tuple[int, int, int]]:
+    """The (attribute, symbol index, value) records of an .nv.info section."""
+    at = 0
+    while at < len(info):
+        form, attribute, size = unpack_from("<BBH", info, at)
+        at += 4
+        if form != _SIZED_FORMAT:
+            continue  # the value sits in the size field
+        if attribute in (_REGISTER_COUNT, _MIN_STACK_BYTES):
+            for index, value in iter_unpack("<II", info[at : at + size]):
+                yield attribute, index, value
+        at += size
+
+
+def _static_shared_bytes(elf: ELFFile, kernel: str, system: int) -> int:
+    section = elf.get_section_by_name(f".nv.shared.{kernel}")
+    return max(0, section["sh_size"] - system) if section else 0
