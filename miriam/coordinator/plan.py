@@ -35,11 +35,25 @@ UNLIMITED = Grant(blocks=2**31 - 1)
 
 
 @dataclass(frozen=True, slots=True)
+class StepPlan:
+    """How a step runs: at ``level`` beside critical work, at ``alone`` when there is none.
+
+    At ORDER and GATE it is the original kernel, at YIELD and GRANT the elastic one.
+    """
+
+    level: Level
+    alone: Level
+
+
+ORDERED = StepPlan(Level.ORDER, Level.ORDER)
+
+
+@dataclass(frozen=True, slots=True)
 class TaskPlan:
-    """How one task is issued: its streams' priority, a level per step, and its SMs."""
+    """How one task is issued: its streams' priority, its steps, and its SMs (None for all)."""
 
     stream_priority: int
-    levels: tuple[Level, ...]
+    steps: tuple[StepPlan, ...]
     sms: tuple[int, int] | None = None
 
 

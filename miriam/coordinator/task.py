@@ -60,3 +60,9 @@ class Mix:
         """Indices of the normal tasks, most urgent first."""
         chosen = [i for i, t in enumerate(self.tasks) if not t.critical]
         return tuple(sorted(chosen, key=lambda i: self.tasks[i].priority))
+
+    def stream_priority(self, task: int) -> int:
+        """The priority of a task's streams: smaller is more urgent, critical before normal."""
+        chosen = self.tasks[task]
+        ranks = sorted({(not t.critical, t.priority) for t in self.tasks})
+        return ranks.index((not chosen.critical, chosen.priority))

@@ -1,0 +1,35 @@
+"""Where gates go: as few as keep the time between two of them under the yield target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from miriam.coordinator.plan import CLOSED, GrantTable, Level
+from miriam.coordinator.task import Mix
+
+YIELD_TARGET_NS = 20_000
+"""A step this long is worth an elastic form; shorter ones share gates (measured: a gate costs
+0.7 us, a yield inside a step about one block; docs/architecture.md)."""
+
+
+def gate_levels(step_ns: Sequence[int], target_ns: int = YIELD_TARGET_NS) -> tuple[Level, ...]:
+    """GATE for the first step of each group whose summed time stays under ``target_ns``."""
+    levels = []
+    since_ns = target_ns
+    for duration_ns in step_ns:
+        if since_ns + duration_ns > target_ns:
+            levels.append(Level.GATE)
+            since_ns = 0
+        else:
+            levels.append(Level.ORDER)
+        since_ns += duration_ns
+    return tuple(levels)
+
+
+def closed_tables(mix: Mix) -> dict[tuple[int, int], GrantTable]:
+    """Grants that hold every normal step beside every critical one."""
+    return {
+        (c, n): ((CLOSED,) * len(mix.tasks[n].program.steps),) * len(mix.tasks[c].program.steps)
+        for c in mix.critical
+        for n in mix.normal
+    }
