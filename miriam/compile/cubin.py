@@ -7,7 +7,7 @@ from io import BytesIO
 from struct import iter_unpack, unpack_from
 from typing import TYPE_CHECKING
 
-from miriam.errors import MissingCapabilityError
+from miriam.errors import MiriamError, MissingCapabilityError
 from miriam.kernels import Resources
 
 if TYPE_CHECKING:
@@ -28,11 +28,19 @@ def read_resources(cubin: bytes, arch: str) -> dict[str, Resources]:
     Static shared bytes are without the 1,024 that the system takes per block from sm_80 on.
     Local bytes are stack frame and spills per thread. MissingCapabilityError without pyelftools.
     """
-    elf = _open(cubin)
-    info = elf.get_section_by_name(".nv.info").data()
-    symbols = elf.get_section_by_name(".symtab")
+    try:
+        from elftools.elf.elffile import ELFFile
+        from elftools.elf.sections import SymbolTableSection
+    except ImportError as error:
+        raise MissingCapabilityError(
+            "reading a cubin", "pyelftools is not installed", "pip install miriam-gpu[cuda]"
+        ) from error
+    elf = ELFFile(BytesIO(cubin))
+    info, symbols = elf.get_section_by_name(".nv.info"), elf.get_section_by_name(".symtab")
+    if info is None or not isinstance(symbols, SymbolTableSection):
+        raise MiriamError(f"cubin for {arch}: it has no .nv.info or no symbol table")
     registers, local = {}, {}
-    for attribute, index, value in _records(info):
+    for attribute, index, value in _records(info.data()):
         if attribute == _REGISTER_COUNT:
             registers[symbols.get_symbol(index).name] = value
         elif attribute == _MIN_STACK_BYTES:
@@ -42,16 +50,6 @@ def read_resources(cubin: bytes, arch: str) -> dict[str, Resources]:
         name: Resources(registers[name], _static_shared_bytes(elf, name, system), local_bytes)
         for name, local_bytes in local.items()
     }
-
-
-def _open(cubin: bytes) -> ELFFile:
-    try:
-        from elftools.elf.elffile import ELFFile
-    except ImportError as error:
-        raise MissingCapabilityError(
-            "reading a cubin", "pyelftools is not installed", "pip install miriam-gpu[cuda]"
-        ) from error
-    return ELFFile(BytesIO(cubin))
 
 
 def _records(info: bytes) -> Iterator[tuple[int, int, int]]:

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from miriam.compile.cubin import read_resources
 from miriam.compile.diagnostics import compile_error
 from miriam.errors import MiriamError, MissingCapabilityError, UnknownNameError, UsageError
 from miriam.kernels import Resources
+
+_FMAD = {False: "-fmad=false", True: "-fmad=true"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +30,7 @@ class Compiled:
     log: str
 
 
-def compile_cubin(
-    source: Path, names: Sequence[str], arch: str, *, fmad: bool = False
-) -> Compiled:
+def compile_cubin(source: Path, names: Sequence[str], arch: str, *, fmad: bool = False) -> Compiled:
     """Compile the kernels ``names`` of the CUDA C++ file ``source`` for ``arch`` (``sm_90``).
 
     A name is a C++ name expression, ``conv2d<3, 1>`` for example; templates are instantiated.
@@ -49,24 +48,13 @@ def compile_cubin(
     known = supported_archs()
     if arch not in known:
         raise UnknownNameError("architecture", arch, known)
-    nvrtc = _nvrtc()
-    options = [f"-arch={arch}", "-std=c++17", f"-fmad={str(fmad).lower()}"]
-    with _program(nvrtc, text, source) as program:
-        for name in names:
-            _call(nvrtc.nvrtcAddNameExpression(program, name.encode()))
-        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])
-        log = _read(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
-        log = log.rstrip(b"\0").decode(errors="replace")
-        if status == nvrtc.nvrtcResult.NVRTC_ERROR_COMPILATION:
-            raise compile_error(source, names, log)
-        _call((status,))
-        cubin = _read(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
-        lowered = {n: _call(nvrtc.nvrtcGetLoweredName(program, n.encode())).decode() for n in names}
+    cubin, symbols, log = _build(source, text, names, (f"-arch={arch}", _FMAD[fmad], "-std=c++17"))
     found = read_resources(cubin, arch)
-    for name, symbol in lowered.items():
+    for name, symbol in zip(names, symbols, strict=True):
         if symbol not in found:
             raise UsageError(f"kernel name in {source}", "a __global__ function", name)
-    return Compiled(cubin, lowered, {n: found[s] for n, s in lowered.items()}, log.strip())
+    resources = {name: found[symbol] for name, symbol in zip(names, symbols, strict=True)}
+    return Compiled(cubin, dict(zip(names, symbols, strict=True)), resources, log)
 
 
 def supported_archs() -> tuple[str, ...]:
@@ -74,7 +62,26 @@ def supported_archs() -> tuple[str, ...]:
     return tuple(f"sm_{number}" for number in _call(_nvrtc().nvrtcGetSupportedArchs()))
 
 
-def _nvrtc() -> ModuleType:
+def _build(
+    source: Path, text: bytes, names: Sequence[str], options: Sequence[str]
+) -> tuple[bytes, list[str], str]:
+    """The cubin, the lowered names in the order of ``names``, and the log."""
+    nvrtc: Any = _nvrtc()
+    with _program(nvrtc, text, source) as program:
+        for name in names:
+            _call(nvrtc.nvrtcAddNameExpression(program, name.encode()))
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])
+        written = _read(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
+        log = written.rstrip(b"\0").decode(errors="replace").strip()
+        if status == nvrtc.nvrtcResult.NVRTC_ERROR_COMPILATION:
+            raise compile_error(source, names, log)
+        _call((status,))
+        cubin = _read(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
+        symbols = [_call(nvrtc.nvrtcGetLoweredName(program, n.encode())).decode() for n in names]
+    return cubin, symbols, log
+
+
+def _nvrtc() -> Any:
     advice = "pip install miriam-gpu[cuda]"
     try:
         from cuda.bindings import nvrtc
@@ -88,7 +95,7 @@ def _nvrtc() -> ModuleType:
 
 
 @contextmanager
-def _program(nvrtc: ModuleType, text: bytes, source: Path) -> Iterator[Any]:
+def _program(nvrtc: Any, text: bytes, source: Path) -> Iterator[Any]:
     program = _call(nvrtc.nvrtcCreateProgram(text, str(source).encode(), 0, None, None))
     try:
         yield program

@@ -20,14 +20,6 @@ template <int N, class T> __global__ void sum(T* x) {
   x[threadIdx.x] = twice(tile[N - 1 - threadIdx.x]);
 }
 extern "C" __global__ void plain(float* x) { x[threadIdx.x] = 1.0f; }
-extern "C" __global__ void spills(float* x) {
-  float kept[300];
-#pragma unroll
-  for (int i = 0; i < 300; ++i) kept[i] = x[i * blockDim.x + threadIdx.x];
-  __syncthreads();
-#pragma unroll
-  for (int i = 0; i < 300; ++i) x[i * blockDim.x + threadIdx.x] = kept[299 - i] * kept[i];
-}
 extern "C" __global__ void dynamic(float* x) {
   extern __shared__ float buffer[];
   buffer[threadIdx.x] = x[threadIdx.x];
@@ -36,6 +28,16 @@ extern "C" __global__ void dynamic(float* x) {
 }
 extern "C" __global__ void contracts(float* x) { x[0] = x[0] * x[1] + x[2]; }
 __device__ float weights[4];
+"""
+SPILLS = """\
+extern "C" __global__ void spills(float* x) {
+  float kept[300];
+#pragma unroll
+  for (int i = 0; i < 300; ++i) kept[i] = x[i * blockDim.x + threadIdx.x];
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < 300; ++i) x[i * blockDim.x + threadIdx.x] = kept[299 - i] * kept[i];
+}
 """
 
 
@@ -47,8 +49,8 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
-def broken(tmp_path: Path, text: str) -> Path:
-    path = tmp_path / "broken.cu"
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "written.cu"
     path.write_text(text)
     return path
 
@@ -67,8 +69,8 @@ def test_resources_are_read_back(source: Path, arch: str) -> None:
     assert tiled.local_bytes == plain.local_bytes == 0
 
 
-def test_spills_are_local_bytes(source: Path) -> None:
-    found = compile_cubin(source, ["spills"], "sm_90").resources["spills"]
+def test_spills_are_local_bytes(tmp_path: Path) -> None:
+    found = compile_cubin(written(tmp_path, SPILLS), ["spills"], "sm_90").resources["spills"]
     assert found.registers == 255
     assert found.local_bytes > 0
 
@@ -80,19 +82,19 @@ def test_fmad_is_off_unless_asked_for(source: Path) -> None:
 
 
 def test_warnings_are_in_the_log(tmp_path: Path) -> None:
-    path = broken(tmp_path, 'extern "C" __global__ void k() { int unused; }')
+    path = written(tmp_path, 'extern "C" __global__ void k() { int unused; }')
     assert '"unused" was declared but never referenced' in compile_cubin(path, ["k"], "sm_75").log
 
 
 def test_error_has_line_message_and_caret(tmp_path: Path) -> None:
-    path = broken(tmp_path, 'extern "C" __global__ void k(float* x) {\n  x[0] = nope;\n}\n')
+    path = written(tmp_path, 'extern "C" __global__ void k(float* x) {\n  x[0] = nope;\n}\n')
     with pytest.raises(SourceError) as caught:
         compile_cubin(path, ["k"], "sm_90")
     error = caught.value
     assert (error.path, error.line) == (str(path), 2)
-    first, written, caret = str(error).splitlines()
+    first, excerpt, caret = str(error).splitlines()
     assert first == f'{path}:2: identifier "nope" is undefined'
-    assert written[caret.index("^")] == "n"
+    assert excerpt[caret.index("^")] == "n"
 
 
 def test_error_in_an_include_names_the_include(source: Path) -> None:
@@ -104,13 +106,13 @@ def test_error_in_an_include_names_the_include(source: Path) -> None:
 
 
 def test_standard_headers_say_what_to_do(tmp_path: Path) -> None:
-    path = broken(tmp_path, "#include <stdint.h>\n")
+    path = written(tmp_path, "#include <stdint.h>\n")
     with pytest.raises(SourceError, match="NVRTC has no standard headers: use CUDA's built-in"):
         compile_cubin(path, ["k"], "sm_90")
 
 
 def test_too_much_shared_memory_points_at_the_kernel(tmp_path: Path) -> None:
-    path = broken(tmp_path, SOURCE.replace('#include "twice.cuh"', HEADER))
+    path = written(tmp_path, SOURCE.replace('#include "twice.cuh"', HEADER))
     with pytest.raises(SourceError, match="too much shared data") as caught:
         compile_cubin(path, ["plain", "sum<20000, float>"], "sm_90")
     assert caught.value.line == 3

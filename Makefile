@@ -1,0 +1,38 @@
+# All set-up happens here: `make demo` and `make test` need python3 (venv, pip), make and g++.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+DEVICE ?= sim:orin
+
+.PHONY: demo test slow clean
+
+demo: $(VENV)/.demo
+	@mkdir -p out
+	$(BIN)/miriam bench mdtb --device $(DEVICE) --json out/demo.json --chart out/demo.png
+
+test: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -m "not slow and not gpu" -n 2
+
+slow: $(VENV)/.test
+	$(BIN)/pytest -m "slow and not gpu" -n 2
+
+clean:
+	rm -rf out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find miriam tests -name __pycache__ -prune -exec rm -rf {} +
+
+# pip comes last when an environment is made: a half-made one is made again.
+$(BIN)/pip:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml | $(BIN)/pip
+	$(PIP) --editable '.[plot,models]'
+	@touch $@
+
+# The test extra holds the demo's, so its stamp counts for both.
+$(VENV)/.test: pyproject.toml | $(BIN)/pip
+	$(PIP) --editable '.[test]'
+	@touch $(VENV)/.demo $@
