@@ -182,12 +182,11 @@ class ShadedTree:
             gaps.insert(at, (start, stop))
 
     def __str__(self) -> str:
-        """One line per actual shard and one for what is left, in the order of the blocks."""
+        """One line per actual shard and per range that is left, in the order of the blocks."""
         lines = [f"{self.blocks} blocks, degree {self.degree}"]
         parts = [(s.start, s.stop, f"{s.threads} threads") for s in self.actual]
         left = [*self._gaps, (self._next, self.blocks)]
         parts += [(start, stop, "left") for start, stop in left if start < stop]
-        lines += [
-            f"|-- {stop - start} [{start}, {stop}) {what}" for start, stop, what in sorted(parts)
-        ]
-        return "\n".join(lines)
+        parts.sort()
+        lines += [f"|-- {stop - start} [{start}, {stop}) {what}" for start, stop, what in parts]
+        return "\n".join([*lines[:-1], lines[-1].replace("|--", "`--")])
