@@ -1,0 +1,147 @@
+"""The report of a benchmark as JSON, schema ``miriam.bench/1``.
+
+Times are in us, rates in requests per second, all rounded to three decimals. A figure that the
+run can not give (nothing completed, ``sequential`` not run, nothing computed) is null. No dates,
+no host names: in the simulator the same seed gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from miriam.bench.metrics import BenchResult, RowFigures, Sample, TaskFigures
+
+
+@dataclass(frozen=True, slots=True)
+class CriticalReport:
+    """A critical task: latency percentiles, here and alone; service is from its first kernel."""
+
+    task: str
+    requests: int
+    p50_us: float | None
+    p90_us: float | None
+    p95_us: float | None
+    p99_us: float | None
+    max_us: float | None
+    service_p50_us: float | None
+    solo_p50_us: float | None
+    solo_p99_us: float | None
+    latency_vs_sequential: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class NormalReport:
+    """A normal task: its rate, here and alone; ``H`` is their ratio."""
+
+    task: str
+    requests: int
+    rate_hz: float
+    solo_rate_hz: float
+    H: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RowReport:
+    """One workload under one policy; ``criticals`` only where there are several."""
+
+    workload: str
+    policy: str
+    in_flight: int
+    critical: CriticalReport
+    normal: tuple[NormalReport, ...]
+    throughput_rps: float
+    throughput_vs_sequential: float | None
+    stp: float | None
+    antt: float | None
+    achieved_occupancy: float
+    verified: bool | None
+    criticals: tuple[CriticalReport, ...] | UnsetType = UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The whole document."""
+
+    schema: Literal["miriam.bench/1"]
+    device: str
+    simulated: bool
+    seed: int
+    policies: tuple[str, ...]
+    rows: tuple[RowReport, ...]
+
+
+def report(result: BenchResult) -> Report:
+    """The document that says what ``result`` says."""
+    return Report(
+        schema="miriam.bench/1",
+        device=result.device,
+        simulated=result.simulated,
+        seed=result.seed,
+        policies=result.policies,
+        rows=tuple(_row(result, row) for row in result.rows),
+    )
+
+
+def encode(result: BenchResult) -> bytes:
+    """The document as indented JSON with a final newline."""
+    return msgspec.json.format(msgspec.json.encode(report(result)), indent=1) + b"\n"
+
+
+def _row(result: BenchResult, row: RowFigures) -> RowReport:
+    critical = tuple(
+        _critical(task, result.latency_vs_sequential(row, index))
+        for index, task in enumerate(row.critical)
+    )
+    return RowReport(
+        workload=row.workload,
+        policy=row.policy,
+        in_flight=row.in_flight,
+        critical=critical[0],
+        normal=tuple(_normal(task) for task in row.normal),
+        throughput_rps=round(row.throughput_rps, 3),
+        throughput_vs_sequential=_rounded(result.throughput_vs_sequential(row)),
+        stp=_rounded(row.stp),
+        antt=_rounded(row.antt),
+        achieved_occupancy=round(row.achieved_occupancy, 3),
+        verified=row.verified,
+        criticals=critical if len(critical) > 1 else UNSET,
+    )
+
+
+def _critical(task: TaskFigures, latency_vs_sequential: float | None) -> CriticalReport:
+    return CriticalReport(
+        task=task.task,
+        requests=task.latency.count,
+        p50_us=_us(task.latency, 50),
+        p90_us=_us(task.latency, 90),
+        p95_us=_us(task.latency, 95),
+        p99_us=_us(task.latency, 99),
+        max_us=_us(task.latency, 100),
+        service_p50_us=_us(task.service, 50),
+        solo_p50_us=_us(task.solo_latency, 50),
+        solo_p99_us=_us(task.solo_latency, 99),
+        latency_vs_sequential=_rounded(latency_vs_sequential),
+    )
+
+
+def _normal(task: TaskFigures) -> NormalReport:
+    return NormalReport(
+        task=task.task,
+        requests=task.latency.count,
+        rate_hz=round(task.rate_hz, 3),
+        solo_rate_hz=round(task.solo_rate_hz, 3),
+        H=_rounded(task.relative_rate),
+    )
+
+
+def _us(sample: Sample, percent: float) -> float | None:
+    value = sample.percentile(percent)
+    return None if value is None else value / 1_000
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
