@@ -9,7 +9,7 @@ DEVICE ?= sim:orin
 
 demo: $(VENV)/.demo
 	@mkdir -p out
-	$(BIN)/miriam bench mdtb --device $(DEVICE) --json out/demo.json --chart out/demo.png
+	$(BIN)/miriam bench mdtb --device $(DEVICE) --json out/demo.json --plot out/demo.png
 
 test: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -11,7 +11,11 @@ from miriam.kernels.spec import KernelSpec, Variant
 
 @dataclass(frozen=True, slots=True)
 class BlockFootprint:
-    """What one resident block takes of an SM, rounded up to the allocation units."""
+    """What one resident block takes of an SM, rounded up to the allocation units.
+
+    ``registers`` counts a warp as its share of a scheduler's registers, those that no further
+    warp fits into included, so that footprints of several kernels can be added up.
+    """
 
     threads: int
     registers: int
@@ -29,27 +33,28 @@ def _round_up(value: int, unit: int) -> int:
 
 def footprint(kernel: KernelSpec, variant: Variant, limits: SmLimits) -> BlockFootprint:
     """What a block of ``variant`` takes of an SM; UsageError if not even one fits."""
+    needs = variant.resources
+    _at_most(kernel, "threads", variant.threads, limits.threads_per_block)
+    _at_most(kernel, "registers per thread", needs.registers, limits.registers_per_thread)
     threads = _round_up(variant.threads, limits.warp)
-    per_warp = _round_up(variant.resources.registers * limits.warp, limits.register_unit)
-    # Warps are dealt out to the schedulers, each with its own quarter of the register file.
-    warps = _round_up(threads // limits.warp, limits.schedulers)
-    shared = variant.resources.static_shared_bytes + kernel.dynamic_shared_bytes
-    shared = _round_up(shared + limits.system_shared_bytes, limits.shared_unit_bytes)
-    taken = BlockFootprint(threads, per_warp * warps, shared)
-    for name, got, limit in (
-        ("threads", variant.threads, limits.threads_per_block),
-        ("registers per thread", variant.resources.registers, limits.registers_per_thread),
-        ("registers", taken.registers, limits.registers),
-        ("shared bytes", taken.shared_bytes, limits.shared_bytes),
-    ):
-        if got > limit:
-            raise UsageError(f"kernel {kernel.name} {name}", f"at most {limit} per block", got)
-    return taken
+    per_warp = _round_up(max(1, needs.registers) * limits.warp, limits.register_unit)
+    # Each scheduler holds whole warps in its own part of the register file.
+    part = limits.registers // limits.schedulers
+    registers = threads // limits.warp * (part // (part // per_warp))
+    _at_most(kernel, "registers", registers, limits.registers)
+    shared = needs.static_shared_bytes + kernel.dynamic_shared_bytes + limits.system_shared_bytes
+    shared = _round_up(shared, limits.shared_unit_bytes)
+    _at_most(kernel, "shared bytes", shared, limits.shared_bytes)
+    return BlockFootprint(threads, registers, shared)
+
+
+def _at_most(kernel: KernelSpec, name: str, got: int, limit: int) -> None:
+    if got > limit:
+        raise UsageError(f"kernel {kernel.name} {name}", f"at most {limit} per block", got)
 
 
 def resident_blocks(kernel: KernelSpec, variant: Variant, limits: SmLimits) -> int:
     """Blocks of ``variant`` that one empty SM holds at once."""
     taken = footprint(kernel, variant, limits)
-    fits = min(limits.blocks, limits.threads // taken.threads)
-    fits = min(fits, limits.registers // taken.registers) if taken.registers else fits
+    fits = min(limits.blocks, limits.threads // taken.threads, limits.registers // taken.registers)
     return min(fits, limits.shared_bytes // taken.shared_bytes) if taken.shared_bytes else fits

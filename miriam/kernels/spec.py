@@ -47,6 +47,10 @@ class Variant:
     fold: int = 1
     estimated: bool = False
 
+    def __post_init__(self) -> None:
+        if self.threads < 1:
+            raise UsageError("variant threads", "at least one", self.threads)
+
 
 @dataclass(frozen=True, slots=True)
 class KernelSpec:
@@ -67,7 +71,7 @@ class KernelSpec:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "blocks", self.grid.size)
-        if self.blocks < 1:
+        if min(self.grid.x, self.grid.y, self.grid.z) < 1:
             raise UsageError(f"kernel {self.name} grid", "at least one logical block", self.grid)
         if not self.variants or self.variants[0].threads != self.block.size:
             raise UsageError(
