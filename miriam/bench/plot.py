@@ -44,7 +44,7 @@ def chart(result: BenchResult) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(13, 4.6), layout="constrained")
+    figure = Figure(figsize=(15, 4.6), layout="constrained")
     FigureCanvasAgg(figure)
     latency, throughput, occupancy = figure.subplots(1, 3)
     _latency(latency, result)
@@ -60,28 +60,28 @@ def chart(result: BenchResult) -> bytes:
 
 
 def _latency(axes: Axes, result: BenchResult) -> None:
-    median, tail = (
-        _of(result, lambda r: r.critical[0].overhead(50)),
-        _of(result, lambda r: r.critical[0].overhead(99)),
-    )
-    _bars(axes, result, median, "{:.2f}")
-    _marks(axes, result, tail, "p99")
-    if max([v for v in (*median, *tail) if v], default=1) > _LOG_ABOVE:
+    median = _of(result, lambda row: row.critical[0].overhead(50))
+    tail = _of(result, lambda row: row.critical[0].overhead(99))
+    highest = max((value for value in (*median, *tail) if value), default=1.0)
+    if highest > _LOG_ABOVE:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
-    axes.set_title("Critical latency / alone\n(bar: median; lower is better, 1 = undisturbed)")
+        axes.set_ylim(0.7, highest * 2)
+    _bars(axes, result, median, "{:.2f}", tail)
+    scale = " (log scale)" if highest > _LOG_ABOVE else ""
+    axes.set_title(f"Critical latency / alone{scale}\nbar: median, line: to p99; lower is better")
     axes.axhline(1, color="black", linewidth=0.8)
 
 
 def _throughput(axes: Axes, result: BenchResult) -> None:
     _bars(axes, result, _of(result, lambda r: r.stp), "{:.2f}")
-    axes.set_title("System throughput STP\n(sum of rate / rate alone; higher is better)")
+    axes.set_title("System throughput (STP)\nsum of rate / rate alone; higher is better")
     axes.axhline(1, color="black", linewidth=0.8)
 
 
 def _occupancy(axes: Axes, result: BenchResult) -> None:
     _bars(axes, result, _of(result, lambda r: 100 * r.achieved_occupancy), "{:.0f}")
-    axes.set_title("Achieved occupancy, %\n(resident warps of busy SMs / limit)")
+    axes.set_title("Achieved occupancy, %\nresident warps of busy SMs / their limit")
     axes.set_ylim(0, 100)
 
 
@@ -89,31 +89,37 @@ def _of(result: BenchResult, figure: _Figure) -> list[float | None]:
     return [figure(row) for row in result.rows]
 
 
-def _bars(axes: Axes, result: BenchResult, heights: Sequence[float | None], form: str) -> None:
+def _bars(
+    axes: Axes,
+    result: BenchResult,
+    heights: Sequence[float | None],
+    form: str,
+    tops: Sequence[float | None] | None = None,
+) -> None:
     width = _GROUP / len(result.policies)
     for index, policy in enumerate(result.policies):
         chosen = [i for i, row in enumerate(result.rows) if row.policy == policy]
-        bars = axes.bar(
-            [_place(result, result.rows[i]) for i in chosen],
-            [heights[i] or 0 for i in chosen],
-            width * 0.92,
-            color=_COLOURS.get(policy, _OTHERS[index % len(_OTHERS)]),
-            label=policy,
-        )
-        texts = [_label(heights[i], form) for i in chosen]
-        axes.bar_label(bars, texts, fontsize=7, padding=2, rotation=0)
+        places = [_place(result, result.rows[i]) for i in chosen]
+        colour = _COLOURS.get(policy, _OTHERS[index % len(_OTHERS)])
+        known = [heights[i] or 0 for i in chosen]
+        axes.bar(places, known, width * 0.92, color=colour, label=policy)
+        ends = known if tops is None else [tops[i] or 0 for i in chosen]
+        axes.vlines(places, known, ends, color="black", linewidth=1)
+        for i, place, end in zip(chosen, places, ends, strict=True):
+            text = _label(heights[i], form)
+            axes.annotate(
+                text,
+                (place, end),
+                (0, 2),
+                textcoords="offset points",
+                ha="center",
+                fontsize=6.5,
+            )
     workloads = list(dict.fromkeys(row.workload for row in result.rows))
     axes.set_xticks(range(len(workloads)), [_name(result, name) for name in workloads])
-    axes.tick_params(axis="x", length=0, labelsize=8)
+    axes.tick_params(axis="x", length=0, labelsize=9)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.title.set_fontsize(10)
     axes.margins(y=0.12)
-
-
-def _marks(axes: Axes, result: BenchResult, heights: Sequence[float | None], text: str) -> None:
-    places = [_place(result, row) for row in result.rows]
-    seen = [(x, y) for x, y in zip(places, heights, strict=True) if y is not None]
-    axes.plot(*zip(*seen, strict=True), "k_", markersize=7, label=text) if seen else None
 
 
 def _place(result: BenchResult, row: RowFigures) -> float:

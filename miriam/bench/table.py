@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
+
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from miriam.bench.metrics import BenchResult, RowFigures, Sample
 
 NOTES = (
-    "Critical latency from arrival to completion; [95 % confidence interval of the median].",
-    "vs alone: the same percentile alone on the same device. "
-    "service vs seq: from the first kernel on, against sequential (the paper's column).",
+    "Critical latency: arrival to completion; p50 ± its 95 % interval; p99 (of n < 1,000).",
+    "vs alone: p50 / p50 alone on the same device.",
+    "service vs seq: p50 from the first kernel on / sequential's, as the paper has it.",
     "H: normal rate / its rate alone. STP: sum of rates / rates alone.",
 )
 _ENOUGH_FOR_P99 = 1_000
 _NOTHING = "-"
-_WIDE = 150
+_WIDE = 110
+_HEADINGS = (
+    "critical\np50 ms",
+    "\np99 ms",
+    "p50 vs\nalone",
+    "service\nvs seq",
+    "normal\nH",
+    "\nreq/s",
+    "req/s\nvs seq",
+    "\nSTP",
+    "occu-\npancy",
+)
 
 
 def show(result: BenchResult, console: Console) -> None:
@@ -30,35 +45,30 @@ def show(result: BenchResult, console: Console) -> None:
 def table(result: BenchResult) -> Table:
     """One row per workload and policy; the title says which device, and whether simulated."""
     kind = "simulated" if result.simulated else "measured"
-    view = Table(title=f"MDTB on {result.device} ({kind}), seed {result.seed}")
+    view = Table(
+        title=f"MDTB on {result.device} ({kind}), seed {result.seed}",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+    )
     view.add_column("workload")
     view.add_column("policy")
-    for heading in _numbers(result):
+    for heading in (*_HEADINGS, "\nverified") if _computed(result) else _HEADINGS:
         view.add_column(heading, justify="right")
-    previous = ""
-    for row in result.rows:
-        if row.workload != previous:
-            view.add_section()
-        first = _tasks(row) if row.workload != previous else ""
-        view.add_row(first, row.policy, *_cells(result, row))
-        previous = row.workload
+    for workload, rows in groupby(result.rows, key=lambda row: row.workload):
+        view.add_section()
+        group = list(rows)
+        for name, row in zip(_labels(workload, group), group, strict=True):
+            view.add_row(name, row.policy, *_cells(result, row))
     return view
 
 
-def _numbers(result: BenchResult) -> tuple[str, ...]:
-    headings = (
-        "critical\np50 ms",
-        "\np99 ms",
-        "p50 vs\nalone",
-        "p99 vs\nalone",
-        "service\nvs seq",
-        "normal\nH",
-        "\nreq/s",
-        "req/s\nvs seq",
-        "\nSTP",
-        "occu-\npancy",
+def _labels(workload: str, rows: Sequence[RowFigures]) -> list[str]:
+    critical, normal = (
+        ", ".join(task.task for task in part) for part in (rows[0].critical, rows[0].normal)
     )
-    return (*headings, "\nverified") if _computed(result) else headings
+    if len(rows) == 1:
+        return [f"{workload}: {critical} + {normal}"]
+    return [f"{workload}: {critical}", f"   + {normal}", *[""] * (len(rows) - 2)]
 
 
 def _cells(result: BenchResult, row: RowFigures) -> tuple[str, ...]:
@@ -67,7 +77,6 @@ def _cells(result: BenchResult, row: RowFigures) -> tuple[str, ...]:
         _median(critical.latency),
         _p99(critical.latency),
         _times(critical.overhead(50)),
-        _times(critical.overhead(99)),
         _times(result.latency_vs_sequential(row)),
         " ".join(_number(task.relative_rate) for task in row.normal) or _NOTHING,
         f"{row.throughput_rps:.0f}",
@@ -82,25 +91,25 @@ def _computed(result: BenchResult) -> bool:
     return any(row.verified is not None for row in result.rows)
 
 
-def _tasks(row: RowFigures) -> str:
-    critical, normal = ([task.task for task in part] for part in (row.critical, row.normal))
-    return f"{row.workload}: {' + '.join(critical)}\n   beside {' + '.join(normal) or 'nothing'}"
-
-
 def _median(sample: Sample) -> str:
-    interval = sample.median_interval()
-    if interval is None:
+    median, interval = sample.percentile(50), sample.median_interval()
+    if median is None or interval is None:
         return _NOTHING
-    low, high = (f"{ns / 1e6:.3f}" for ns in interval)
-    return f"{(sample.percentile(50) or 0) / 1e6:.3f} [{low}, {high}]"
+    half = max(median - interval[0], interval[1] - median) / median
+    return f"{_ms(median)} ±{half:.0%}"
 
 
 def _p99(sample: Sample) -> str:
     value = sample.percentile(99)
     if value is None:
         return _NOTHING
-    few = f" (of {sample.count})" if sample.count < _ENOUGH_FOR_P99 else ""
-    return f"{value / 1e6:.3f}{few}"
+    few = f" ({sample.count})" if sample.count < _ENOUGH_FOR_P99 else ""
+    return f"{_ms(value)}{few}"
+
+
+def _ms(time_ns: int) -> str:
+    value = time_ns / 1e6
+    return f"{value:.3f}" if value < 1 else f"{value:.2f}" if value < 10 else f"{value:.1f}"
 
 
 def _number(value: float | None) -> str:
