@@ -14,16 +14,20 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Protocol
 
-from miriam.devices.sim.model import BlockProfile, GpuModel
-from miriam.kernels import BlockFootprint
+from miriam.devices.sim.forms import Form
+from miriam.devices.sim.model import GpuModel
 
 ENOUGH = 1.01
 """A resource asked for up to 1 % beyond what it has counts as not contended."""
 
 ROUNDS = 4
 """Fixed-point rounds for the stretch of a contended resource."""
+
+FEW_GROUPS = 6
+"""Up to this many groups it costs less to keep equal ones apart than to look for them."""
 
 
 class BlockSource(Protocol):
@@ -32,8 +36,8 @@ class BlockSource(Protocol):
     def room(self) -> int:
         """How many more physical blocks may start now."""
 
-    def take(self, blocks: int) -> tuple[int, int]:
-        """First and count (<= ``blocks``) of the logical blocks that start now."""
+    def take(self, blocks: int, zone: int) -> tuple[int, int]:
+        """First and count (<= ``blocks``) of the logical blocks that start now in ``zone``."""
 
     def done(self, first: int, count: int) -> None:
         """These logical blocks have run."""
@@ -47,6 +51,9 @@ class Launch:
 
     __slots__ = (
         "alone_ns",
+        "dram_share",
+        "issue_share",
+        "l2_share",
         "order",
         "pending",
         "persistent",
@@ -63,8 +70,7 @@ class Launch:
         self,
         order: tuple[int, int],
         zones: int,
-        taken: BlockFootprint,
-        profile: BlockProfile,
+        form: Form,
         source: BlockSource,
         blocks: int,
         *,
@@ -72,12 +78,15 @@ class Launch:
     ) -> None:
         self.order = order
         self.zones = zones
-        self.threads = taken.threads
-        self.warps = taken.warps
-        self.registers = taken.registers
-        self.shared_bytes = taken.shared_bytes
-        self.profile = profile
-        self.alone_ns = profile.block_ns(1.0, 1.0, 1.0)
+        self.threads = form.taken.threads
+        self.warps = form.taken.warps
+        self.registers = form.taken.registers
+        self.shared_bytes = form.taken.shared_bytes
+        self.profile = form.profile
+        self.alone_ns = form.profile.block_ns(1.0, 1.0, 1.0)
+        self.issue_share = form.profile.issue_work / self.alone_ns
+        self.l2_share = form.profile.l2_work / self.alone_ns
+        self.dram_share = form.profile.dram_work / self.alone_ns
         self.source = source
         self.pending = blocks
         self.persistent = persistent
@@ -134,7 +143,16 @@ class Group:
     def contend(self) -> None:
         """How far the SM's issue slots stretch its blocks, and what they then ask of memory."""
         issue = 1.0
+        issue_share = l2_share = dram_share = 0.0
+        for cohort in self.cohorts:
+            launch, per_sm = cohort.launch, cohort.per_sm
+            issue_share += per_sm * launch.issue_share
+            l2_share += per_sm * launch.l2_share
+            dram_share += per_sm * launch.dram_share
         for _ in range(ROUNDS):
+            if issue_share <= ENOUGH:
+                break
+            issue *= issue_share
             issue_share = l2_share = dram_share = 0.0
             for cohort in self.cohorts:
                 profile = cohort.launch.profile
@@ -142,9 +160,6 @@ class Group:
                 issue_share += rate * profile.issue_work
                 l2_share += rate * profile.l2_work
                 dram_share += rate * profile.dram_work
-            if issue_share <= ENOUGH:
-                break
-            issue *= issue_share
         self.stretch = issue
         self.l2_share = l2_share * len(self.sms)
         self.dram_share = dram_share * len(self.sms)
@@ -227,7 +242,7 @@ class Machine:
         bounds = sorted({0, model.spec.sms, *cuts})
         self._bounds = bounds
         self._groups: list[Group] = []
-        for i, (first, end) in enumerate(zip(bounds, bounds[1:], strict=False)):
+        for i, (first, end) in enumerate(pairwise(bounds)):
             group = Group(list(range(first, end)), 1 << i)
             group.threads, group.registers = limits.threads, limits.registers
             group.shared_bytes, group.slots = limits.shared_bytes, limits.blocks
@@ -247,12 +262,6 @@ class Machine:
     def enqueue(self, launch: Launch) -> None:
         """Hand a launch to the block scheduler; `settle` places its blocks."""
         insort(self._queue, launch)
-
-    def withdraw(self, launch: Launch) -> None:
-        """Forget the blocks of ``launch`` that are not placed yet."""
-        launch.pending = 0
-        if launch in self._queue:
-            self._queue.remove(launch)
 
     def next_ns(self) -> float:
         """When the next blocks finish; infinity when none is resident."""
@@ -287,7 +296,7 @@ class Machine:
             launch.source.done(first, count)
         first = count = 0
         if launch.persistent:
-            first, count = launch.source.take(blocks)
+            first, count = launch.source.take(blocks, group.zone)
             if count == blocks:
                 cohort.restart((first, count), self._now_ns)
                 return
@@ -335,8 +344,8 @@ class Machine:
         return other
 
     def _merge(self) -> None:
-        """Join groups that hold the same blocks with the same work left."""
-        if len(self._groups) == 1:
+        """Join groups that hold the same blocks with the same work left, once it pays."""
+        if len(self._groups) <= FEW_GROUPS:
             return
         seen: dict[tuple[object, ...], Group] = {}
         for group in self._groups:
@@ -393,7 +402,8 @@ class Machine:
         for i, deep in layers.items():
             group = self._groups[i]
             if deep:
-                self._start(group, launch, deep, launch.source.take(deep * len(group.sms)))
+                ids = launch.source.take(deep * len(group.sms), group.zone)
+                self._start(group, launch, deep, ids)
 
     def _rates(self) -> None:
         for group in self._groups:

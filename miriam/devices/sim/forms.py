@@ -1,0 +1,48 @@
+"""Every step's compiled forms as the simulator sees them: footprint, needs, resident blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from miriam.devices.sim.model import BlockProfile, GpuModel, block_profile
+from miriam.kernels import BlockFootprint, Program, footprint, resident_blocks
+
+CACHED_SHARE = 0.5
+"""A program whose buffers fill at most this share of L2 finds them there at its next request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One form of one step on one GPU; ``full`` blocks of it fill the GPU."""
+
+    taken: BlockFootprint
+    profile: BlockProfile
+    full: int
+
+
+class Forms:
+    """The forms of one program's steps, made when first asked for."""
+
+    def __init__(self, model: GpuModel, program: Program) -> None:
+        self._model = model
+        self._program = program
+        self._cached = program.footprint_bytes <= CACHED_SHARE * model.l2_bytes
+        self._made: dict[tuple[int, int, bool], Form] = {}
+
+    def get(self, step: int, threads: int, *, elastic: bool) -> Form:
+        """The form of ``step`` with ``threads`` per block (0: the original's)."""
+        key = (step, threads, elastic)
+        form = self._made.get(key)
+        if form is None:
+            form = self._made[key] = self._make(step, threads, elastic)
+        return form
+
+    def _make(self, step: int, threads: int, elastic: bool) -> Form:
+        work = self._program.steps[step]
+        kernel, model = work.kernel, self._model
+        variant = kernel.variant(threads) if threads else kernel.original
+        profile = block_profile(
+            model, kernel, variant, work.cost, cached=self._cached, claim=elastic
+        )
+        full = resident_blocks(kernel, variant, model.spec.limits) * model.spec.sms
+        return Form(footprint(kernel, variant, model.spec.limits), profile, full)

@@ -1,0 +1,290 @@
+"""A session on the simulated GPU: requests, streams, gates and control words in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from heapq import heappop, heappush
+from itertools import count
+from math import ceil, inf
+from typing import TYPE_CHECKING
+
+from miriam.coordinator import (
+    UNLIMITED,
+    Grant,
+    Level,
+    Mix,
+    Plan,
+    Policy,
+    ShadedTree,
+    Snapshot,
+    Waiting,
+)
+from miriam.devices.contract import Arrays, Completion, Usage
+from miriam.devices.observe import Observer
+from miriam.devices.sim.forms import Forms
+from miriam.devices.sim.machine import BlockSource, Launch, Machine
+from miriam.devices.sim.model import GpuModel
+from miriam.devices.sim.steps import ElasticStep, Execute, Ledger, WholeStep
+from miriam.devices.sim.words import Words
+from miriam.errors import UsageError
+
+if TYPE_CHECKING:
+    from miriam.devices.host import HostProgram, HostRequest
+
+
+class Run:
+    """A request under way: its step, and what it computes on."""
+
+    __slots__ = ("arrival_ns", "began_ns", "io", "request", "start_ns", "step", "task", "whole")
+
+    def __init__(self, task: int, request: int, arrival_ns: int, io: HostRequest | None) -> None:
+        self.task = task
+        self.request = request
+        self.arrival_ns = arrival_ns
+        self.io = io
+        self.step = 0
+        self.began_ns = 0
+        self.start_ns: int | None = None
+
+
+class SimSession:
+    """Requests of tasks on one simulated GPU under one policy (miriam.devices.contract.Session)."""
+
+    def __init__(
+        self,
+        model: GpuModel,
+        mix: Mix,
+        policy: Policy,
+        forms: Sequence[Forms],
+        programs: Sequence[HostProgram] | None,
+        observers: Sequence[Observer] = (),
+    ) -> None:
+        """``programs``: the tasks' programs on the host, where outputs are computed."""
+        self._model = model
+        self._costs = model.costs
+        self._mix = mix
+        self._policy = policy
+        self._forms = forms
+        self._programs = programs
+        self._observers = observers
+        self._plan = policy.plan(mix)
+        self._machine = Machine(model, _cuts(self._plan))
+        self._words = Words(self._plan, len(mix.tasks))
+        self._ledger = Ledger()
+        self._heap: list[tuple[int, int, Callable[[], None]]] = []
+        self._sequence = count()
+        self._now_ns = 0
+        self._requests = [0] * len(mix.tasks)
+        self._waiting: dict[Waiting, Run] = {}
+        self._running: list[Run] = []
+        self._last = -1
+        self._gated: list[Callable[[], bool]] = []
+        self._completed: list[Completion] = []
+
+    @property
+    def now_ns(self) -> int:
+        """Virtual time since the session opened."""
+        return self._now_ns
+
+    def submit(self, task: int, arrival_ns: int, inputs: Arrays | None = None) -> int:
+        """Hand in a request that arrives at ``arrival_ns``; its number within the task."""
+        if not 0 <= task < len(self._mix.tasks):
+            raise UsageError("task", f"0 to {len(self._mix.tasks) - 1}", task)
+        if arrival_ns < self._now_ns:
+            raise UsageError("arrival_ns", f"not before now, {self._now_ns}", arrival_ns)
+        io = None
+        if self._programs is not None:
+            io = self._programs[task].request()
+            io.write(inputs or {})
+        run = Run(task, self._requests[task], arrival_ns, io)
+        self._requests[task] += 1
+        self._at(arrival_ns, partial(self._arrive, run))
+        return run.request
+
+    def advance(self, until_ns: int) -> Sequence[Completion]:
+        """Run until something completes or ``until_ns`` is reached; what completed."""
+        heap, machine = self._heap, self._machine
+        while not self._completed:
+            next_ns = min(heap[0][0] if heap else inf, machine.next_ns())
+            if next_ns > until_ns:
+                machine.advance(until_ns)
+                self._now_ns = until_ns
+                break
+            self._now_ns = ceil(next_ns)
+            machine.advance(self._now_ns)
+            while heap and heap[0][0] <= self._now_ns:
+                heappop(heap)[2]()
+            machine.settle()
+        completed, self._completed = self._completed, []
+        return completed
+
+    def usage(self) -> Usage:
+        """What was used so far."""
+        occupancy, busy_sms = self._machine.occupancy()
+        return Usage(occupancy, busy_sms / self._model.spec.sms)
+
+    def close(self) -> None:
+        """Drop what still runs."""
+        self._heap.clear()
+        self._waiting.clear()
+
+    def _at(self, when_ns: int, event: Callable[[], None]) -> None:
+        heappush(self._heap, (when_ns, next(self._sequence), event))
+
+    def _after(self, delay_ns: int, event: Callable[[], None]) -> None:
+        self._at(self._now_ns + delay_ns, event)
+
+    # Requests.
+
+    def _arrive(self, run: Run) -> None:
+        if self._words.watched(run.task):
+            self._after(self._costs.control_write_ns, partial(self._write, run, 0))
+        self._waiting[Waiting(run.task, run.request)] = run
+        self._admit()
+
+    def _admit(self) -> None:
+        if not self._waiting:
+            return
+        running = tuple(r.task for r in self._running)
+        snapshot = Snapshot(tuple(self._waiting), running, self._last)
+        for waiting in self._policy.admit(self._mix, snapshot):
+            run = self._waiting.pop(waiting)
+            self._running.append(run)
+            self._last = run.task
+            self._after(self._costs.host_launch_ns, partial(self._begin_step, run))
+
+    def _complete(self, run: Run) -> None:
+        if self._words.watched(run.task):
+            self._after(self._costs.control_write_ns, partial(self._write, run, None))
+        self._running.remove(run)
+        io = run.io
+        self._completed.append(
+            Completion(
+                run.task,
+                run.request,
+                run.arrival_ns,
+                self._now_ns if run.start_ns is None else run.start_ns,
+                self._now_ns,
+                io.outputs() if io else None,
+                io.runs() if io else None,
+            )
+        )
+        self._admit()
+
+    # Control words.
+
+    def _write(self, run: Run, step: int | None) -> None:
+        if step is None:
+            self._words.clear(run.task, run.request)
+        else:
+            self._words.set(run.task, run.request, step)
+        self._gated = [attempt for attempt in self._gated if not attempt()]
+
+    # Steps.
+
+    def _begin_step(self, run: Run) -> None:
+        run.began_ns = self._now_ns
+        if self._words.changes_at(run.task, run.step):
+            self._after(self._costs.control_write_ns, partial(self._write, run, run.step))
+        if self._plan.tasks[run.task].steps[run.step].level >= Level.GATE:
+            self._after(self._costs.gate_ns, partial(self._gate, run, None))
+        else:
+            self._whole(run)
+
+    def _gate(self, run: Run, elastic: ElasticStep | None) -> None:
+        attempt = partial(self._try, run, elastic)
+        if not attempt():
+            self._gated.append(attempt)
+
+    def _try(self, run: Run, elastic: ElasticStep | None) -> bool:
+        """Start the step if its grant allows; False to ask again when a word changes."""
+        grant = self._words.grant(run.task, run.step)
+        plan = self._plan.tasks[run.task].steps[run.step]
+        level = plan.alone if grant is UNLIMITED else plan.level
+        free = grant.blocks - self._ledger.held
+        kernel = self._mix.tasks[run.task].program.steps[run.step].kernel
+        if level < Level.YIELD and elastic is None:
+            if free < kernel.blocks:
+                return False
+            self._whole(run)
+            return True
+        if free < 1:
+            return False
+        self._elastic(run, elastic or self._new_elastic(run), grant, free)
+        return True
+
+    def _whole(self, run: Run) -> None:
+        blocks = self._mix.tasks[run.task].program.steps[run.step].kernel.blocks
+        ledger = None if self._mix.tasks[run.task].critical else self._ledger
+        source = WholeStep(blocks, ledger, self._execute(run), partial(self._end_step, run))
+        self._launch(run, 0, source, blocks, None)
+
+    def _new_elastic(self, run: Run) -> ElasticStep:
+        kernel = self._mix.tasks[run.task].program.steps[run.step].kernel
+        tree = ShadedTree(kernel.blocks, [v.threads for v in kernel.variants])
+        grant = partial(self._words.grant, run.task, run.step)
+        step = ElasticStep(
+            tree,
+            grant,
+            self._zones,
+            self._ledger,
+            self._execute(run),
+            lambda: self._stop(run, step),
+        )
+        return step
+
+    def _elastic(self, run: Run, step: ElasticStep, grant: Grant, free: int) -> None:
+        kernel = self._mix.tasks[run.task].program.steps[run.step].kernel
+        threads = grant.threads or kernel.threads
+        full = self._forms[run.task].get(run.step, threads, elastic=True).full
+        shard = step.tree.take(step.tree.remaining, threads)
+        width = min(free, full, shard.count)
+        step.begin(self._launch(run, threads, step, width, grant), shard, full)
+
+    def _launch(
+        self, run: Run, threads: int, source: BlockSource, blocks: int, grant: Grant | None
+    ) -> Launch:
+        if run.start_ns is None:
+            run.start_ns = self._now_ns
+        task = self._plan.tasks[run.task]
+        elastic = grant is not None
+        form = self._forms[run.task].get(run.step, threads, elastic=elastic)
+        zones = self._machine.zones(task.sms)
+        if grant is not None:
+            zones &= self._zones(grant)
+        order = (task.stream_priority, next(self._sequence))
+        launch = Launch(order, zones, form, source, blocks, persistent=elastic)
+        self._machine.enqueue(launch)
+        return launch
+
+    def _zones(self, grant: Grant) -> int:
+        return self._machine.zones(grant.sms)
+
+    def _execute(self, run: Run) -> Execute | None:
+        io, step = run.io, run.step
+        if io is None:
+            return None
+        return lambda first, blocks: io.run(step, range(first, first + blocks))
+
+    def _stop(self, run: Run, step: ElasticStep) -> None:
+        if step.tree.finished:
+            self._end_step(run)
+        else:
+            self._after(self._costs.resume_ns, partial(self._gate, run, step))
+
+    def _end_step(self, run: Run) -> None:
+        for observer in self._observers:
+            observer.step(run.task, run.request, run.step, run.began_ns, self._now_ns)
+        run.step += 1
+        if run.step < len(self._mix.tasks[run.task].program.steps):
+            self._after(self._costs.node_ns, partial(self._begin_step, run))
+        else:
+            self._complete(run)
+
+
+def _cuts(plan: Plan) -> set[int]:
+    """The SM numbers at which any range of SMs in the plan begins or ends."""
+    ranges = [t.sms for t in plan.tasks]
+    ranges += [g.sms for table in plan.grants.values() for row in table for g in row]
+    return {end for sms in ranges if sms for end in sms}

@@ -1,0 +1,158 @@
+"""A step on the simulated GPU: the original kernel as a whole, or elastic from a shaded tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from miriam.coordinator import Grant, ShadedTree, Shard
+from miriam.devices.sim.machine import Launch
+
+Execute = Callable[[int, int], None]
+"""Runs logical blocks for real: first, count."""
+
+
+class Ledger:
+    """What the coordinator accounts for: physical blocks that all normal steps hold together."""
+
+    __slots__ = ("held",)
+
+    def __init__(self) -> None:
+        self.held = 0
+
+
+class WholeStep:
+    """All blocks of the original kernel, once started not to be stopped."""
+
+    __slots__ = ("_blocks", "_execute", "_finished", "_ledger", "_next", "_on_end")
+
+    def __init__(
+        self,
+        blocks: int,
+        ledger: Ledger | None,
+        execute: Execute | None,
+        on_end: Callable[[], None],
+    ) -> None:
+        """``ledger``: None for a critical step, whose blocks no grant counts."""
+        self._blocks = blocks
+        self._next = self._finished = 0
+        self._execute = execute
+        self._on_end = on_end
+        self._ledger = ledger
+        if ledger:
+            ledger.held += blocks
+
+    def room(self) -> int:
+        """All blocks that have not started."""
+        return self._blocks - self._next
+
+    def take(self, blocks: int, zone: int) -> tuple[int, int]:
+        """The next ``blocks`` logical blocks."""
+        first = self._next
+        self._next += blocks
+        return first, blocks
+
+    def done(self, first: int, count: int) -> None:
+        """These blocks have run; the last ones end the step."""
+        if self._execute:
+            self._execute(first, count)
+        self._finished += count
+
+    def left(self, blocks: int) -> None:
+        """Their places are free."""
+        if self._ledger:
+            self._ledger.held -= blocks
+        if self._finished == self._blocks:
+            self._on_end()
+
+
+class ElasticStep:
+    """Persistent blocks that claim logical blocks under a grant.
+
+    They leave when the grant shrinks. When at least twice as many could run, all of them leave so
+    that what is left is launched anew, wider.
+    """
+
+    __slots__ = (
+        "_claimed",
+        "_execute",
+        "_full",
+        "_grant",
+        "_launch",
+        "_ledger",
+        "_on_stop",
+        "_physical",
+        "_shard",
+        "_width",
+        "_zones",
+        "tree",
+    )
+
+    def __init__(
+        self,
+        tree: ShadedTree,
+        grant: Callable[[], Grant],
+        zones: Callable[[Grant], int],
+        ledger: Ledger,
+        execute: Execute | None,
+        on_stop: Callable[[], None],
+    ) -> None:
+        """``grant`` reads the words; ``on_stop``: no physical block is left."""
+        self.tree = tree
+        self._grant = grant
+        self._zones = zones
+        self._ledger = ledger
+        self._execute = execute
+        self._on_stop = on_stop
+
+    def begin(self, launch: Launch, shard: Shard, full: int) -> None:
+        """``launch`` runs ``shard``; ``full`` is how many of its blocks the GPU can hold."""
+        self._launch, self._shard, self._full = launch, shard, full
+        self._claimed = 0
+        self._width = self._physical = launch.pending
+        self._ledger.held += launch.pending
+
+    def room(self) -> int:
+        """How many of the blocks not placed yet may start; the others never will."""
+        pending = self._launch.pending
+        starting = self._staying(pending, self._launch.zones)
+        if starting < pending:
+            self._gone(pending - starting)
+        return starting
+
+    def take(self, blocks: int, zone: int) -> tuple[int, int]:
+        """Claims of ``blocks`` physical blocks; those that get nothing leave."""
+        staying = self._staying(blocks, zone)
+        first = self._shard.start + self._claimed
+        self._claimed += staying
+        return first, staying
+
+    def done(self, first: int, count: int) -> None:
+        """These blocks have run."""
+        if self._execute:
+            self._execute(first, count)
+
+    def left(self, blocks: int) -> None:
+        """These physical blocks have gone."""
+        self._gone(blocks)
+
+    def _staying(self, blocks: int, zone: int) -> int:
+        unclaimed = self._shard.count - self._claimed
+        grant = self._grant()
+        if grant.threads not in (0, self._shard.threads) or not zone & self._zones(grant):
+            return 0
+        others = self._ledger.held - self._physical
+        wider = min(grant.blocks - others, self._full, unclaimed)
+        if wider >= 2 * self._width:
+            return 0
+        excess = max(0, self._ledger.held - grant.blocks)
+        return max(0, min(blocks - excess, unclaimed))
+
+    def _gone(self, blocks: int) -> None:
+        self._ledger.held -= blocks
+        self._physical -= blocks
+        if not self._physical:
+            if self._claimed == self._shard.count:
+                self.tree.complete(self._shard)
+            else:
+                self.tree.give_back(self._shard, self._claimed)
+            self._on_stop()
