@@ -28,7 +28,7 @@ ORDER = (
 )
 SEE_ALL = {"serve", "cli"}
 BASE = {"errors"}
-SOURCES = {".py", ".cu", ".cuh", ".h", ".cpp"}
+SOURCES = {".py", ".cu", ".cuh", ".h", ".hpp", ".cpp"}
 IMPURE = {"time", "datetime", "random", "secrets", "logging", "os", "threading", "miriam.devices"}
 
 
