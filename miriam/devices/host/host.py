@@ -1,0 +1,214 @@
+"""Runs any logical blocks of any step of a program on the CPU: the oracle for every transform."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from miriam.devices.contract import Arrays
+from miriam.devices.host.arrays import check_arrays
+from miriam.devices.host.build import Builder, default_cache_dir
+from miriam.devices.host.runtime import Launch, Memory, Runtime, process_runtime
+from miriam.errors import UnknownNameError, UsageError
+from miriam.kernels import Argument, Buffer, Pointer, Program, Step
+
+_SCALARS = {"int32": (ctypes.c_int32, "i4"), "float32": (ctypes.c_float, "f4")}
+_SIGNATURE_BYTES = 4_096
+
+
+class Host:
+    """The CPU of this machine as a place where kernels run.
+
+    ``workers``: OS threads that run blocks, by default one per core. ``seed`` fixes the order
+    of the blocks, and that of the threads of a block between two barriers. ``cache_dir`` keeps
+    compiled objects (default ``$MIRIAM_CACHE_DIR/host`` or ``~/.cache/miriam/host``).
+    MissingCapabilityError without g++ 12 or later.
+    """
+
+    def __init__(
+        self, *, workers: int | None = None, seed: int = 0, cache_dir: Path | None = None
+    ) -> None:
+        if workers is not None and workers < 1:
+            raise UsageError("host workers", "at least 1", workers)
+        self.workers = workers or len(os.sched_getaffinity(0))
+        self.seed = seed
+        self._builder = Builder(cache_dir or default_cache_dir())
+        self._runtime = process_runtime(self._builder.runtime)
+
+    def load(self, program: Program, weights: Arrays) -> HostProgram:
+        """Compile ``program`` and take a read-only copy of ``weights``, one per weight buffer.
+
+        UsageError for weights or arguments that do not fit; SourceError where g++ refuses.
+        """
+        check_arrays(f"program {program.name} weight", program.named("weight"), weights)
+        return HostProgram(self, self._runtime, program, weights, self._compile(program))
+
+    def _compile(self, program: Program) -> dict[tuple[str, str], _Kernel]:
+        names: dict[str, set[str]] = {}
+        for step in program.steps:
+            names.setdefault(step.kernel.source, set()).add(step.kernel.name)
+        with ThreadPoolExecutor(self.workers) as pool:
+            built = pool.map(lambda s: self._builder.kernels(Path(s), sorted(names[s])), names)
+        kernels = {}
+        for source, path in zip(names, built, strict=True):
+            library = ctypes.CDLL(str(path))
+            for index, name in enumerate(sorted(names[source])):
+                kernels[source, name] = _Kernel(self._runtime, library, index)
+        return kernels
+
+
+class HostProgram:
+    """A compiled program and its weights, which all of its requests share."""
+
+    def __init__(
+        self,
+        host: Host,
+        runtime: Runtime,
+        program: Program,
+        weights: Arrays,
+        kernels: Mapping[tuple[str, str], _Kernel],
+    ) -> None:
+        self.host, self.program = host, program
+        self._runtime = runtime
+        self._kernels = [kernels[s.kernel.source, s.kernel.name] for s in program.steps]
+        for step, kernel in zip(program.steps, self._kernels, strict=True):
+            _check_signature(program, step, kernel.signature)
+        buffers = program.named("weight")
+        self._weights = Memory(runtime, buffers)
+        for buffer in buffers:
+            np.copyto(self._weights.view(buffer.name), weights[buffer.name])
+        self._weights.make_read_only()
+
+    def request(self) -> HostRequest:
+        """A request with buffers and counters of its own; its buffers hold NaN until written."""
+        return HostRequest(self.host, self._runtime, self.program, self._weights, self._kernels)
+
+
+class HostRequest:
+    """One inference: its buffers, and how often each logical block of each step ran."""
+
+    def __init__(
+        self,
+        host: Host,
+        runtime: Runtime,
+        program: Program,
+        weights: Memory,
+        kernels: Sequence[_Kernel],
+    ) -> None:
+        self._host, self._runtime, self._program, self._weights = host, runtime, program, weights
+        self._buffers = {b.name: b for b in program.buffers if b.role != "weight"}
+        self._memory = Memory(runtime, tuple(self._buffers.values()))
+        self._memory.poison()
+        self._runs = tuple(np.zeros(s.kernel.blocks, np.int32) for s in program.steps)
+        self._arguments = [self._pack(step.args) for step in program.steps]
+        self._launches = [
+            self._launch(step, kernel, index)
+            for index, (step, kernel) in enumerate(zip(program.steps, kernels, strict=True))
+        ]
+
+    def write(self, inputs: Arrays) -> None:
+        """Fill the input buffers, all of them; UsageError for a wrong name, shape or dtype."""
+        buffers = self._program.named("input")
+        check_arrays(f"program {self._program.name} input", buffers, inputs)
+        for buffer in buffers:
+            np.copyto(self._memory.view(buffer.name), inputs[buffer.name])
+
+    def run(self, step: int, blocks: range | Sequence[int] | None = None) -> None:
+        """Run logical ``blocks`` (linear, x fastest; None: all) of the step with index ``step``.
+
+        ExecutionError when a block breaks the execution model (divergent barrier, deadlock) or
+        faults; blocks that then ran to their end are counted, the others are not.
+        """
+        if not 0 <= step < len(self._launches):
+            raise UsageError("step", f"an index below {len(self._launches)}", step)
+        count = self._program.steps[step].kernel.blocks
+        chosen = np.asarray(range(count) if blocks is None else blocks, np.int64).reshape(-1)
+        if chosen.size and not 0 <= chosen.min() <= chosen.max() < count:
+            raise UsageError(
+                f"step {self._program.steps[step].name} blocks",
+                f"indices below {count}",
+                (int(chosen.min()), int(chosen.max())),
+            )
+        self._runtime.launch(Launch.from_buffer_copy(self._launches[step]), chosen)
+
+    def run_all(self) -> None:
+        """Run all logical blocks of all steps, step by step."""
+        for step in range(len(self._launches)):
+            self.run(step)
+
+    def read(self, buffer: str) -> NDArray[np.generic]:
+        """A copy of a buffer, weights included; UnknownNameError if there is none."""
+        if buffer in self._buffers:
+            return self._memory.view(buffer).copy()
+        known = [b.name for b in self._program.buffers]
+        if buffer not in known:
+            raise UnknownNameError(f"program {self._program.name} buffer", buffer, known)
+        return self._weights.view(buffer).copy()
+
+    def outputs(self) -> dict[str, NDArray[np.generic]]:
+        """Copies of all output buffers."""
+        return {b.name: self.read(b.name) for b in self._program.named("output")}
+
+    def runs(self) -> tuple[NDArray[np.int32], ...]:
+        """How often each logical block ran so far: one array per step, a copy."""
+        return tuple(counts.copy() for counts in self._runs)
+
+    def _launch(self, step: Step, kernel: _Kernel, index: int) -> Launch:
+        spec = step.kernel
+        return Launch(
+            entry=kernel.entry,
+            args=ctypes.addressof(self._arguments[index][0]),
+            kernel=f"{spec.name} (step {step.name})".encode(),
+            grid=(spec.grid.x, spec.grid.y, spec.grid.z),
+            block=(spec.block.x, spec.block.y, spec.block.z),
+            dynamic_bytes=spec.dynamic_shared_bytes,
+            shared_module=kernel.shared_module,
+            shared_bytes=kernel.shared_bytes,
+            seed=(self._host.seed << 16) + index & (1 << 64) - 1,
+            runs=self._runs[index].ctypes.data,
+            workers=self._host.workers,
+        )
+
+    def _pack(self, args: Sequence[Argument]) -> tuple[ctypes.Array[ctypes.c_void_p], object]:
+        """The array of addresses of the argument values, and what keeps the values alive."""
+        values = [self._value(arg) for arg in args]
+        pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+        return pointers, values
+
+    def _value(self, arg: Argument) -> ctypes.c_void_p | ctypes.c_int32 | ctypes.c_float:
+        if not isinstance(arg, Pointer):
+            return _SCALARS[arg.dtype][0](arg.value)
+        memory = self._memory if arg.buffer in self._buffers else self._weights
+        buffer = self._program.buffer(arg.buffer)
+        return ctypes.c_void_p(
+            memory.address(arg.buffer) + arg.offset * (buffer.bytes // buffer.size)
+        )
+
+
+class _Kernel:
+    """A compiled kernel: its entry, its parameters and its object's static shared memory."""
+
+    def __init__(self, runtime: Runtime, library: ctypes.CDLL, index: int) -> None:
+        self._library = library
+        entry = ctypes.cast(getattr(library, f"miriam_entry_{index}"), ctypes.c_void_p).value
+        self.entry = entry or 0
+        text = ctypes.create_string_buffer(_SIGNATURE_BYTES)
+        getattr(library, f"miriam_signature_{index}")(text, ctypes.c_size_t(_SIGNATURE_BYTES))
+        self.signature = tuple(text.value.decode().split())
+        self.shared_module, self.shared_bytes = runtime.shared_segment(self.entry)
+
+
+def _check_signature(program: Program, step: Step, signature: tuple[str, ...]) -> None:
+    got = tuple("p8" if isinstance(a, Pointer) else _SCALARS[a.dtype][1] for a in step.args)
+    if got != signature:
+        raise UsageError(
+            f"program {program.name} step {step.name} args",
+            f"the parameters of {step.kernel.name}, {' '.join(signature)} (kind, bytes)",
+            " ".join(got),
+        )
