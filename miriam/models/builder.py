@@ -1,0 +1,137 @@
+"""Builds a program step by step: buffers, launches, compiled forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil, prod
+from pathlib import Path
+
+from miriam.kernels import (
+    Argument,
+    Buffer,
+    Cost,
+    Dim3,
+    KernelSpec,
+    Pointer,
+    Program,
+    Resources,
+    Scalar,
+    Step,
+    Variant,
+)
+
+SOURCES = Path(__file__).parent / "cuda"
+
+# Registers per thread of a folded form over the original's, for N = 2 and 4: a tiled matrix
+# product folded by hand took 32, 32, 56 registers on sm_90 and 38, 40, 64 on sm_87.
+_REGISTER_GROWTH = {2: 1.1, 4: 1.75}
+
+Lookup = Callable[[str], Resources]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """An array inside a buffer, from element ``offset`` on; row major, as in torch."""
+
+    buffer: str
+    shape: tuple[int, ...]
+    offset: int = 0
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """Size in bytes of its fp32 elements."""
+        return 4 * self.size
+
+    def part(self, first: int, count: int) -> View:
+        """``count`` entries of the first axis from ``first`` on: channels, or time steps."""
+        stride = self.size // self.shape[0]
+        return View(self.buffer, (count, *self.shape[1:]), self.offset + first * stride)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A kernel with its launch: name expression, source file, grid, threads, cost of a block."""
+
+    kernel: str
+    source: str
+    grid: Dim3
+    threads: int
+    cost: Cost
+
+
+def estimated_variants(threads: int, original: Resources) -> tuple[Variant, ...]:
+    """The original and, as estimates, its elastic blocks with a half and a quarter of the threads.
+
+    Nobody compiled these yet: registers grow as they did for one kernel folded by hand, shared
+    bytes stay. Only whole warps are folded.
+    """
+    forms = [Variant(threads, original)]
+    for fold, growth in _REGISTER_GROWTH.items():
+        if threads % (32 * fold) == 0:
+            registers = min(255, ceil(original.registers * growth))
+            need = Resources(registers, original.static_shared_bytes)
+            forms.append(Variant(threads // fold, need, fold, estimated=True))
+    return tuple(forms)
+
+
+class Builder:
+    """Collects the buffers and steps of one network.
+
+    ``resources`` gives what the original form of a kernel needs, by name expression.
+    """
+
+    def __init__(self, name: str, arch: str, resources: Lookup) -> None:
+        self._name, self._arch, self._resources = name, arch, resources
+        self._buffers: list[Buffer] = []
+        self._steps: list[Step] = []
+
+    def input(self, *shape: int) -> View:
+        """The buffer that the user fills, ``input``."""
+        self._buffers.append(Buffer("input", shape, "input"))
+        return View("input", shape)
+
+    def output(self, *shape: int) -> View:
+        """The buffer that the user reads, ``output``."""
+        self._buffers.append(Buffer("output", shape, "output"))
+        return View("output", shape)
+
+    def weight(self, name: str, *shape: int) -> View:
+        """A trained tensor, named as in torch's ``state_dict``."""
+        self._buffers.append(Buffer(name, shape, "weight"))
+        return View(name, shape)
+
+    def scratch(self, name: str, *shape: int) -> View:
+        """A buffer for one layer's result."""
+        self._buffers.append(Buffer(name, shape, "scratch"))
+        return View(name, shape)
+
+    def step(
+        self, name: str, layer: str, launch: Launch, args: tuple[View | int | float, ...], out: View
+    ) -> View:
+        """Append a launch that completes ``layer`` by writing ``out``, which it returns."""
+        kernel = KernelSpec(
+            name=launch.kernel,
+            source=str(SOURCES / launch.source),
+            grid=launch.grid,
+            block=Dim3(launch.threads),
+            variants=estimated_variants(launch.threads, self._resources(launch.kernel)),
+        )
+        bound = tuple(_argument(arg) for arg in args)
+        self._steps.append(Step(name, layer, kernel, bound, launch.cost, out.buffer))
+        return out
+
+    def build(self) -> Program:
+        """The program."""
+        return Program(self._name, self._arch, tuple(self._steps), tuple(self._buffers))
+
+
+def _argument(value: View | int | float) -> Argument:
+    if isinstance(value, View):
+        return Pointer(value.buffer, value.offset)
+    return Scalar(value, "float32" if isinstance(value, float) else "int32")

@@ -1,0 +1,60 @@
+"""Which tile of the output a block of the convolution makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_THREADS = 128
+_THREAD_N = 4
+
+# Three blocks for each SM of a mid-size edge GPU (Orin: 16): fewer leave SMs idle or half full.
+_ENOUGH_BLOCKS = 48
+_PADDING_ALLOWED = 1.1
+
+
+def ceil_div(value: int, unit: int) -> int:
+    """``value / unit``, rounded up."""
+    return -(-value // unit)
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """``m`` channels by ``n`` pixels for 128 threads, ``thread_m`` by 4 of them per thread."""
+
+    m: int
+    n: int
+    thread_m: int
+
+    @property
+    def slice(self) -> int:
+        """How much of the sum is staged in shared memory at a time (``kSlice`` in conv.cu)."""
+        pieces = self.m * self.n // (self.thread_m * _THREAD_N)
+        return 16 if pieces == _THREADS else 32
+
+    def blocks(self, channels: int, pixels: int) -> int:
+        """Blocks that cover an output."""
+        return ceil_div(channels, self.m) * ceil_div(pixels, self.n)
+
+    def padding(self, channels: int, pixels: int) -> float:
+        """Computed elements over needed ones."""
+        return self.blocks(channels, pixels) * self.m * self.n / (channels * pixels)
+
+
+# From the most reuse of a loaded value to the least.
+TILES = (
+    Tile(64, 64, 8),
+    Tile(32, 64, 4),
+    Tile(32, 32, 4),
+    Tile(16, 64, 4),
+    Tile(16, 32, 4),
+)
+
+
+def choose_tile(channels: int, pixels: int) -> Tile:
+    """The tile with most reuse that makes enough blocks and pads little; else the most blocks."""
+    least = min(tile.padding(channels, pixels) for tile in TILES)
+    fits = [t for t in TILES if t.padding(channels, pixels) <= least * _PADDING_ALLOWED]
+    for tile in fits:
+        if tile.blocks(channels, pixels) >= _ENOUGH_BLOCKS:
+            return tile
+    return fits[-1]

@@ -1,0 +1,56 @@
+"""The networks by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from miriam.errors import UnknownNameError
+from miriam.kernels import Program
+from miriam.models import alexnet, cifarnet, recurrent, resnet50, squeezenet
+from miriam.models.builder import Builder, Lookup
+from miriam.models.measured import lookup
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """How to build a network, and which batch norm (if any) follows each of its convolutions."""
+
+    define: Callable[[Builder], None]
+    norm_of: Callable[[str], str | None] = lambda _: None
+
+
+NETWORKS = {
+    "alexnet": Network(alexnet.define),
+    "squeezenet": Network(squeezenet.define),
+    "resnet50": Network(resnet50.define, resnet50.norm_of),
+    "cifarnet": Network(cifarnet.define),
+    "gru": Network(partial(recurrent.define_gru, hidden=100, steps=2, outputs=1)),
+    "lstm": Network(partial(recurrent.define_lstm, hidden=100, steps=2, outputs=1)),
+    "gru-large": Network(partial(recurrent.define_gru, hidden=512, steps=32, outputs=512)),
+    "lstm-large": Network(partial(recurrent.define_lstm, hidden=512, steps=32, outputs=512)),
+}
+NAMES = tuple(NETWORKS)
+
+
+def network(name: str) -> Network:
+    """The network called ``name``; UnknownNameError lists the known ones."""
+    if name not in NETWORKS:
+        raise UnknownNameError("model", name, NAMES)
+    return NETWORKS[name]
+
+
+def build(name: str, arch: str, resources: Lookup) -> Program:
+    """The program of ``name``, with each kernel's resources from ``resources``."""
+    builder = Builder(name, arch, resources)
+    network(name).define(builder)
+    return builder.build()
+
+
+def load(name: str, arch: str = "sm_87") -> Program:
+    """The program of the network ``name`` for ``arch``; UnknownNameError for either.
+
+    Batch 1, fp32; buffers ``input`` and ``output``, weights named as in torch's ``state_dict``.
+    """
+    return build(name, arch, partial(lookup, arch))
