@@ -1,5 +1,14 @@
 """The host device: CUDA C++ compiled with g++ against a shim, its blocks run on the CPU."""
 
+from miriam.devices.host.device import HostDevice
 from miriam.devices.host.host import Host, HostProgram, HostRequest
+from miriam.errors import UsageError
 
-__all__ = ["Host", "HostProgram", "HostRequest"]
+__all__ = ["Host", "HostDevice", "HostProgram", "HostRequest", "open_device"]
+
+
+def open_device(rest: str, compute: bool) -> HostDevice:
+    """The CPU; it always computes, whatever ``compute`` says. UsageError for any ``rest``."""
+    if rest:
+        raise UsageError("device", "host, and nothing behind it", f"host:{rest}")
+    return HostDevice(Host())

@@ -16,9 +16,9 @@ from miriam.devices.host.arrays import check_arrays
 from miriam.devices.host.build import Builder, default_cache_dir
 from miriam.devices.host.runtime import Launch, Memory, Runtime, process_runtime
 from miriam.errors import UnknownNameError, UsageError
-from miriam.kernels import Argument, Buffer, Pointer, Program, Step
+from miriam.kernels import Argument, Pointer, Program, Step
 
-_SCALARS = {"int32": (ctypes.c_int32, "i4"), "float32": (ctypes.c_float, "f4")}
+_SCALARS = {"int32": "i4", "float32": "f4"}  # as describe() in shim/entry.hpp has them
 _SIGNATURE_BYTES = 4_096
 
 
@@ -183,7 +183,9 @@ class HostRequest:
 
     def _value(self, arg: Argument) -> ctypes.c_void_p | ctypes.c_int32 | ctypes.c_float:
         if not isinstance(arg, Pointer):
-            return _SCALARS[arg.dtype][0](arg.value)
+            if arg.dtype == "int32":
+                return ctypes.c_int32(int(arg.value))
+            return ctypes.c_float(arg.value)
         memory = self._memory if arg.buffer in self._buffers else self._weights
         buffer = self._program.buffer(arg.buffer)
         return ctypes.c_void_p(
@@ -205,7 +207,7 @@ class _Kernel:
 
 
 def _check_signature(program: Program, step: Step, signature: tuple[str, ...]) -> None:
-    got = tuple("p8" if isinstance(a, Pointer) else _SCALARS[a.dtype][1] for a in step.args)
+    got = tuple("p8" if isinstance(a, Pointer) else _SCALARS[a.dtype] for a in step.args)
     if got != signature:
         raise UsageError(
             f"program {program.name} step {step.name} args",

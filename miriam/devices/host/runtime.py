@@ -120,8 +120,8 @@ class Memory:
     def view(self, name: str) -> NDArray[np.generic]:
         """The buffer ``name`` in place; not to be kept longer than this object."""
         buffer = self._buffers[name]
-        raw = (ctypes.c_char * buffer.bytes).from_address(self._addresses[name])
-        return np.frombuffer(raw, dtype=buffer.dtype).reshape(buffer.shape)
+        raw = (ctypes.c_uint8 * buffer.bytes).from_address(self._addresses[name])
+        return np.ctypeslib.as_array(raw).view(buffer.dtype).reshape(buffer.shape)
 
     def poison(self) -> None:
         """Fill all of it with NaN, so that reads before writes show."""
