@@ -19,6 +19,18 @@ from tests.models_torch import layer_results, network
 TOLERANCE = 1e-4
 IMAGES = ("alexnet", "squeezenet", "cifarnet", "resnet50")
 
+# A step of each network that changes its result when it runs twice, because it works in place.
+IN_PLACE = {
+    "alexnet": "softmax",
+    "squeezenet": "softmax",
+    "resnet50": "layer4.2.conv3",
+    "cifarnet": "softmax",
+    "gru": "gru.1",
+    "lstm": "lstm.1",
+    "gru-large": "gru.31",
+    "lstm-large": "lstm.31",
+}
+
 Arrays = dict[str, NDArray[np.float32]]
 
 
@@ -33,7 +45,7 @@ def assert_close(layer: str, got: NDArray[np.generic], expected: NDArray[np.floa
 
 
 def host_layers(program: Program, given: Arrays, inputs: Arrays) -> Arrays:
-    """Each layer's buffer as it is after the layer's last step."""
+    """Each layer's buffer as it is after the layer's last step; a block run twice must show."""
     request = Host().load(program, given).request()
     request.write(inputs)
     results: Arrays = {}
@@ -41,6 +53,10 @@ def host_layers(program: Program, given: Arrays, inputs: Arrays) -> Arrays:
         request.run(index)
         results[step.layer] = request.read(step.output).astype(np.float32)
     assert all((runs == 1).all() for runs in request.runs())
+    (in_place,) = (i for i, s in enumerate(program.steps) if s.name == IN_PLACE[program.name])
+    before = request.read(program.steps[in_place].output)
+    request.run(in_place, [0])
+    assert not np.array_equal(before, request.read(program.steps[in_place].output))
     return results
 
 

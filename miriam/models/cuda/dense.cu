@@ -11,6 +11,7 @@ __global__ void __launch_bounds__(128)
           const float* __restrict__ bias, float* __restrict__ output, int inputs, int outputs,
           int relu) {
   constexpr int kRows = 2;
+  constexpr int kSums = kRows * Columns;
   const int lane = threadIdx.x % 32;
   const int first_row = (blockIdx.x * 4 + threadIdx.x / 32) * kRows;
   const int first_column = blockIdx.y * Columns;
@@ -26,12 +27,9 @@ __global__ void __launch_bounds__(128)
     rows[r] = matrix + row * quads;
   }
 
-  float sum[kRows][Columns];
+  float sum[kSums];
 #pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-#pragma unroll
-    for (int c = 0; c < Columns; ++c) sum[r][c] = 0.0f;
-  }
+  for (int i = 0; i < kSums; ++i) sum[i] = 0.0f;
 #pragma unroll 2
   for (int k = lane; k < quads; k += 32) {
     float4 w[kRows];
@@ -42,26 +40,40 @@ __global__ void __launch_bounds__(128)
       const float4 x = vectors[c * quads + k];
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        sum[r][c] = fmaf(w[r].x, x.x, sum[r][c]);
-        sum[r][c] = fmaf(w[r].y, x.y, sum[r][c]);
-        sum[r][c] = fmaf(w[r].z, x.z, sum[r][c]);
-        sum[r][c] = fmaf(w[r].w, x.w, sum[r][c]);
+        float& total = sum[r * Columns + c];
+        total = fmaf(w[r].x, x.x, total);
+        total = fmaf(w[r].y, x.y, total);
+        total = fmaf(w[r].z, x.z, total);
+        total = fmaf(w[r].w, x.w, total);
       }
     }
   }
+
+  // Half of the lanes take over half of the sums, and so on: each lane ends with one sum, which
+  // 32 / kSums lanes have in common.
+  int held = kSums / 2;
 #pragma unroll
-  for (int r = 0; r < kRows; ++r) {
+  for (int offset = 16; offset > 0; offset /= 2) {
+    const bool upper = (lane & offset) != 0;
+    if (held > 0) {
 #pragma unroll
-    for (int c = 0; c < Columns; ++c) {
-#pragma unroll
-      for (int offset = 16; offset > 0; offset /= 2) {
-        sum[r][c] += __shfl_down_sync(0xffffffffu, sum[r][c], offset);
+      for (int i = 0; i < kSums / 2; ++i) {
+        if (i < held) {
+          const float sent = upper ? sum[i] : sum[i + held];
+          const float kept = upper ? sum[i + held] : sum[i];
+          sum[i] = kept + __shfl_xor_sync(0xffffffffu, sent, offset);
+        }
       }
-      if (lane == 0 && first_row + r < outputs) {
-        const float value = sum[r][c] + bias[first_row + r];
-        output[(first_column + c) * outputs + first_row + r] =
-            relu != 0 && !(value > 0.0f) ? 0.0f : value;
-      }
+    } else {
+      sum[0] += __shfl_xor_sync(0xffffffffu, sum[0], offset);
     }
+    held /= 2;
+  }
+  const int mine = lane / (32 / kSums);
+  const int row = first_row + mine / Columns;
+  if (lane % (32 / kSums) == 0 && row < outputs) {
+    const float value = sum[0] + bias[row];
+    output[(first_column + mine % Columns) * outputs + row] =
+        relu != 0 && !(value > 0.0f) ? 0.0f : value;
   }
 }
