@@ -26,6 +26,7 @@ FOLDER = Path(__file__).parent
 SIZE = 1_000
 BLOCKS = 16
 THREADS = 64
+ONE = Dim3(1)
 
 
 def step(
@@ -41,6 +42,22 @@ def step(
     variants = (Variant(block.size, Resources(32, 4_096)),)
     kernel = KernelSpec(name, str(source), grid, block, variants, dynamic_shared_bytes)
     return Step(name, name, kernel, tuple(args), Cost(1.0e3, 1.0e3, 1.0e3), output)
+
+
+def single(
+    source: Path,
+    name: str,
+    buffers: Sequence[Buffer],
+    *,
+    grid: Dim3 = ONE,
+    block: Dim3 = ONE,
+    args: Sequence[Argument] | None = None,
+    dynamic_shared_bytes: int = 0,
+) -> Program:
+    """A program of one step, whose arguments are its buffers in order unless ``args`` says."""
+    given = [Pointer(b.name) for b in buffers] if args is None else args
+    made = step(source, name, grid, block, given, buffers[-1].name, dynamic_shared_bytes)
+    return Program("single", "sm_90", (made,), tuple(buffers))
 
 
 def two_steps(name: str = "two-steps") -> Program:

@@ -28,7 +28,8 @@ _KERNEL_FLAGS = (
 )
 _RUNTIME_FLAGS = (
     *("-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread"),
-    *("-fdiagnostics-color=never", "-U_FORTIFY_SOURCE"),
+    # Kernels read the runtime's thread-local names so too, which has to hold from the first load.
+    *("-ftls-model=initial-exec", "-fdiagnostics-color=never", "-U_FORTIFY_SOURCE"),
     f"-Wl,--version-script={SHIM / 'exports.map'}",
 )
 _MESSAGE = re.compile(r"^(?P<path>.+?):(?P<line>\d+):(?:(?P<column>\d+):)? (?:fatal )?error: ")

@@ -70,9 +70,9 @@ def _dynamic_shared(text: str) -> str:
     def replace(match: re.Match[str]) -> str:
         element = " ".join(_ALIGN.sub("", match[1]).split())
         lines = "\n" * match[0].count("\n")
-        # The call in front compiles in a function only: at file scope the pointer would be null.
+        # At file scope the pointer would be set once, before there is any such memory.
         return (
-            "miriam_host::dynamic_shared_memory_is_declared_inside_a_function(); "
+            'static_assert(*__builtin_FUNCTION(), "declare it inside a function"); '
             f"{element}* const {match[2]} = "
             f"reinterpret_cast<{element}*>(miriam_host::dynamic_shared());{lines}"
         )

@@ -252,7 +252,7 @@ bool Block::complete(std::size_t first, const Thread& like, unsigned& group) con
                       thread.mask == like.mask;
     const unsigned bit = 1u << (i - first);
     if (like.kind == Collective::converge) {
-      if (same && thread.site.line == like.site.line) group |= bit;
+      if (same && thread.site.id == like.site.id) group |= bit;
     } else if (like.mask & bit && thread.state != State::done) {
       if (!same) return false;
       group |= bit;

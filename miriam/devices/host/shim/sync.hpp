@@ -1,13 +1,13 @@
 // Barriers and warp collectives: each one parks the thread's fiber until the others have come.
 #pragma once
 
+// Macros, because a site is where the user's text stands, in templates too.
 #define MIRIAM_HOST_SITE (::miriam_host::Site{__FILE__, __LINE__, __COUNTER__})
-#define MIRIAM_HOST_CALLER ::miriam_host::Site{__builtin_FILE(), __builtin_LINE(), 0}
 
 #define __syncthreads() static_cast<void>(::miriam_host::barrier(MIRIAM_HOST_SITE, 0))
-#define __syncthreads_count(p) (::miriam_host::barrier(MIRIAM_HOST_SITE, (p) != 0).nonzero)
-#define __syncthreads_or(p) (::miriam_host::barrier(MIRIAM_HOST_SITE, (p) != 0).nonzero != 0)
-#define __syncthreads_and(p) (::miriam_host::barrier(MIRIAM_HOST_SITE, (p) == 0).nonzero == 0)
+#define __syncthreads_count(...) (::miriam_host::barrier(MIRIAM_HOST_SITE, !!(__VA_ARGS__)).nonzero)
+#define __syncthreads_or(...) static_cast<int>(__syncthreads_count(__VA_ARGS__) != 0)
+#define __syncthreads_and(...) static_cast<int>(__syncthreads_count(!(__VA_ARGS__)) == 0)
 
 namespace miriam_host {
 
@@ -17,7 +17,7 @@ inline int lane() {
 }
 
 template <class T>
-inline T shuffle(unsigned mask, T value, int source, Site site) {
+inline T shuffle(Site site, unsigned mask, T value, int source) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "a shuffle moves 4 or 8 bytes");
   static_assert(std::is_arithmetic_v<T>, "a shuffle moves a number");
   const auto bits = bit_cast<Bits<T>>(value);
@@ -25,52 +25,52 @@ inline T shuffle(unsigned mask, T value, int source, Site site) {
   return bit_cast<T>(static_cast<Bits<T>>(got));
 }
 
-inline unsigned vote(unsigned mask, bool value, Site site) {
+inline unsigned ballot(Site site, unsigned mask, bool value) {
   return static_cast<unsigned>(collective(Collective::vote, mask, value, 0, site));
+}
+
+inline int any(Site site, unsigned mask, bool value) { return ballot(site, mask, value) != 0u; }
+inline int all(Site site, unsigned mask, bool value) { return ballot(site, mask, !value) == 0u; }
+
+inline void sync(Site site, unsigned mask = 0xffffffffu) {
+  collective(Collective::sync, mask, 0, 0, site);
+}
+
+inline unsigned converge(Site site) {
+  return static_cast<unsigned>(collective(Collective::converge, 0, 0, 0, site));
+}
+
+template <class T>
+inline T shfl(Site site, unsigned mask, T value, int source, int width = 32) {
+  return shuffle(site, mask, value, (lane() & -width) + (source & (width - 1)));
+}
+
+template <class T>
+inline T shfl_up(Site site, unsigned mask, T value, unsigned delta, int width = 32) {
+  const int self = lane(), source = self - static_cast<int>(delta);
+  return shuffle(site, mask, value, source < (self & -width) ? self : source);
+}
+
+template <class T>
+inline T shfl_down(Site site, unsigned mask, T value, unsigned delta, int width = 32) {
+  const int self = lane(), source = self + static_cast<int>(delta);
+  return shuffle(site, mask, value, source > (self | (width - 1)) ? self : source);
+}
+
+template <class T>
+inline T shfl_xor(Site site, unsigned mask, T value, int bits, int width = 32) {
+  const int self = lane(), source = self ^ bits;
+  return shuffle(site, mask, value, source > (self | (width - 1)) ? self : source);
 }
 
 }  // namespace miriam_host
 
-static inline void __syncwarp(unsigned mask = 0xffffffffu,
-                              miriam_host::Site site = MIRIAM_HOST_CALLER) {
-  miriam_host::collective(miriam_host::Collective::sync, mask, 0, 0, site);
-}
-static inline unsigned __ballot_sync(unsigned mask, int p,
-                                     miriam_host::Site site = MIRIAM_HOST_CALLER) {
-  return miriam_host::vote(mask, p != 0, site);
-}
-static inline int __any_sync(unsigned mask, int p, miriam_host::Site site = MIRIAM_HOST_CALLER) {
-  return miriam_host::vote(mask, p != 0, site) != 0u;
-}
-static inline int __all_sync(unsigned mask, int p, miriam_host::Site site = MIRIAM_HOST_CALLER) {
-  return miriam_host::vote(mask, p == 0, site) == 0u;
-}
-static inline unsigned __activemask(miriam_host::Site site = MIRIAM_HOST_CALLER) {
-  using miriam_host::Collective;
-  return static_cast<unsigned>(miriam_host::collective(Collective::converge, 0, 0, 0, site));
-}
-
-template <class T>
-inline T __shfl_sync(unsigned mask, T value, int source, int width = 32,
-                     miriam_host::Site site = MIRIAM_HOST_CALLER) {
-  const int first = miriam_host::lane() & -width;
-  return miriam_host::shuffle(mask, value, first + (source & (width - 1)), site);
-}
-template <class T>
-inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32,
-                        miriam_host::Site site = MIRIAM_HOST_CALLER) {
-  const int lane = miriam_host::lane(), source = lane - static_cast<int>(delta);
-  return miriam_host::shuffle(mask, value, source < (lane & -width) ? lane : source, site);
-}
-template <class T>
-inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32,
-                          miriam_host::Site site = MIRIAM_HOST_CALLER) {
-  const int lane = miriam_host::lane(), source = lane + static_cast<int>(delta);
-  return miriam_host::shuffle(mask, value, source > (lane | (width - 1)) ? lane : source, site);
-}
-template <class T>
-inline T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32,
-                         miriam_host::Site site = MIRIAM_HOST_CALLER) {
-  const int lane = miriam_host::lane(), source = lane ^ bits;
-  return miriam_host::shuffle(mask, value, source > (lane | (width - 1)) ? lane : source, site);
-}
+#define __syncwarp(...) ::miriam_host::sync(MIRIAM_HOST_SITE __VA_OPT__(, ) __VA_ARGS__)
+#define __activemask() ::miriam_host::converge(MIRIAM_HOST_SITE)
+#define __ballot_sync(...) ::miriam_host::ballot(MIRIAM_HOST_SITE, __VA_ARGS__)
+#define __any_sync(...) ::miriam_host::any(MIRIAM_HOST_SITE, __VA_ARGS__)
+#define __all_sync(...) ::miriam_host::all(MIRIAM_HOST_SITE, __VA_ARGS__)
+#define __shfl_sync(...) ::miriam_host::shfl(MIRIAM_HOST_SITE, __VA_ARGS__)
+#define __shfl_up_sync(...) ::miriam_host::shfl_up(MIRIAM_HOST_SITE, __VA_ARGS__)
+#define __shfl_down_sync(...) ::miriam_host::shfl_down(MIRIAM_HOST_SITE, __VA_ARGS__)
+#define __shfl_xor_sync(...) ::miriam_host::shfl_xor(MIRIAM_HOST_SITE, __VA_ARGS__)
