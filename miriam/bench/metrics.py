@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 _SECOND_NS = 1_000_000_000
 _Z95 = 1.959964
+_FEWEST_FOR_INTERVAL = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +48,12 @@ class Sample:
         return self.values[max(rank, 1) - 1]
 
     def median_interval(self) -> tuple[int, int] | None:
-        """A 95 % confidence interval of the median in ns, None of nothing.
+        """A 95 % confidence interval of the median in ns, None of fewer than six values.
 
         Between order statistics (normal approximation of the binomial), so no distribution is
-        assumed; fewer than six values give their whole range, which covers less than 95 %.
+        assumed; the whole range of five values covers the median only 94 times of 100.
         """
-        if not self.values:
+        if self.count < _FEWEST_FOR_INTERVAL:
             return None
         half = _Z95 * math.sqrt(self.count) / 2
         low = max(math.floor(self.count / 2 - half), 1)

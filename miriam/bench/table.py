@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import groupby
+from itertools import chain, groupby, repeat
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -12,14 +11,14 @@ from rich.table import Table
 from miriam.bench.metrics import BenchResult, RowFigures, Sample
 
 NOTES = (
-    "Critical latency: arrival to completion; p50 ± its 95 % interval; p99 (of n < 1,000).",
+    "Critical latency: arrival to completion; p50 ± its 95 % interval, p99 (of n < 1,000).",
     "vs alone: p50 / p50 alone on the same device.",
     "service vs seq: p50 from the first kernel on / sequential's, as the paper has it.",
     "H: normal rate / its rate alone. STP: sum of rates / rates alone.",
 )
 _ENOUGH_FOR_P99 = 1_000
 _NOTHING = "-"
-_WIDE = 110
+_WIDE = 100
 _HEADINGS = (
     "critical\np50 ms",
     "\np99 ms",
@@ -38,7 +37,8 @@ def show(result: BenchResult, console: Console) -> None:
     if not console.is_terminal:
         console.width = _WIDE
     console.print(table(result))
-    for note in NOTES:
+    workloads = {row.workload: _mix(row) for row in result.rows}
+    for note in (*workloads.values(), *NOTES):
         console.print(note, style="dim", markup=False, highlight=False)
 
 
@@ -48,27 +48,17 @@ def table(result: BenchResult) -> Table:
     view = Table(
         title=f"MDTB on {result.device} ({kind}), seed {result.seed}",
         box=SIMPLE_HEAD,
-        pad_edge=False,
+        padding=(0, 1, 0, 0),
     )
-    view.add_column("workload")
+    view.add_column("")
     view.add_column("policy")
     for heading in (*_HEADINGS, "\nverified") if _computed(result) else _HEADINGS:
         view.add_column(heading, justify="right")
     for workload, rows in groupby(result.rows, key=lambda row: row.workload):
         view.add_section()
-        group = list(rows)
-        for name, row in zip(_labels(workload, group), group, strict=True):
+        for name, row in zip(chain([workload], repeat("")), rows, strict=False):
             view.add_row(name, row.policy, *_cells(result, row))
     return view
-
-
-def _labels(workload: str, rows: Sequence[RowFigures]) -> list[str]:
-    critical, normal = (
-        ", ".join(task.task for task in part) for part in (rows[0].critical, rows[0].normal)
-    )
-    if len(rows) == 1:
-        return [f"{workload}: {critical} + {normal}"]
-    return [f"{workload}: {critical}", f"   + {normal}", *[""] * (len(rows) - 2)]
 
 
 def _cells(result: BenchResult, row: RowFigures) -> tuple[str, ...]:
@@ -87,14 +77,23 @@ def _cells(result: BenchResult, row: RowFigures) -> tuple[str, ...]:
     return (*cells, _verdict(row.verified)) if _computed(result) else cells
 
 
+def _mix(row: RowFigures) -> str:
+    critical, normal = (
+        ", ".join(task.task for task in part) for part in (row.critical, row.normal)
+    )
+    return f"{row.workload}: critical {critical}, normal {normal} with {row.in_flight} in flight."
+
+
 def _computed(result: BenchResult) -> bool:
     return any(row.verified is not None for row in result.rows)
 
 
 def _median(sample: Sample) -> str:
     median, interval = sample.percentile(50), sample.median_interval()
-    if median is None or interval is None:
+    if median is None:
         return _NOTHING
+    if interval is None:
+        return _ms(median)
     half = max(median - interval[0], interval[1] - median) / median
     return f"{_ms(median)} ±{half:.0%}"
 

@@ -25,7 +25,8 @@ def test_nothing_has_no_percentiles() -> None:
 def test_the_medians_interval_lies_between_order_statistics() -> None:
     # n = 100: ranks 50 - 9.8 and 51 + 9.8, as in the tables of Conover's sign test.
     assert Sample.of(range(1, 101)).median_interval() == (40, 61)
-    assert Sample.of([3, 1, 2]).median_interval() == (1, 3)
+    assert Sample.of([3, 1, 2, 6, 5, 4]).median_interval() == (1, 6)
+    assert Sample.of([3, 1, 2, 5, 4]).median_interval() is None
 
 
 def test_the_medians_interval_covers_the_true_median_95_times_of_100() -> None:
