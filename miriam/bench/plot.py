@@ -22,6 +22,8 @@ _COLOURS = {
 }
 _GROUP = 0.86
 _LOG_ABOVE = 6
+# Where nothing is known there is no bar, and a logarithm still exists.
+_UNKNOWN = 1e-9
 _OTHERS = ("#0072B2", "#CC79A7", "#56B4E9", "#F0E442")
 
 
@@ -66,8 +68,8 @@ def _latency(axes: Axes, result: BenchResult) -> None:
     if highest > _LOG_ABOVE:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
-        axes.set_ylim(0.7, highest * 2)
     _bars(axes, result, median, "{:.2f}", tail)
+    axes.set_ylim(0.7 if highest > _LOG_ABOVE else 0, highest * 1.15)
     scale = " (log scale)" if highest > _LOG_ABOVE else ""
     axes.set_title(f"Critical latency / alone{scale}\nbar: median, line: to p99; lower is better")
     axes.axhline(1, color="black", linewidth=0.8)
@@ -96,24 +98,20 @@ def _bars(
     form: str,
     tops: Sequence[float | None] | None = None,
 ) -> None:
+    """Bars with their value above; a line from the bar to ``tops``, where there are any."""
     width = _GROUP / len(result.policies)
     for index, policy in enumerate(result.policies):
         chosen = [i for i, row in enumerate(result.rows) if row.policy == policy]
         places = [_place(result, result.rows[i]) for i in chosen]
         colour = _COLOURS.get(policy, _OTHERS[index % len(_OTHERS)])
-        known = [heights[i] or 0 for i in chosen]
+        known = [heights[i] or _UNKNOWN for i in chosen]
         axes.bar(places, known, width * 0.92, color=colour, label=policy)
-        ends = known if tops is None else [tops[i] or 0 for i in chosen]
+        ends = [(tops or heights)[i] or _UNKNOWN for i in chosen]
         axes.vlines(places, known, ends, color="black", linewidth=1)
         for i, place, end in zip(chosen, places, ends, strict=True):
-            text = _label(heights[i], form)
+            text, above = _label(heights[i], form), (0, 2)
             axes.annotate(
-                text,
-                (place, end),
-                (0, 2),
-                textcoords="offset points",
-                ha="center",
-                fontsize=6.5,
+                text, (place, end), above, textcoords="offset points", ha="center", fontsize=6.5
             )
     workloads = list(dict.fromkeys(row.workload for row in result.rows))
     axes.set_xticks(range(len(workloads)), [_name(result, name) for name in workloads])

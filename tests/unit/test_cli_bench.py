@@ -11,7 +11,7 @@ from miriam.cli import main
 from miriam.devices.host import HostRequest
 
 SHORT = ["--device", "sim:xavier", "--workload", "D", "--seconds", "0.004"]
-COMPUTED = ["--workload", "D", "--policy", "miriam", "--seconds", "0.0006", "--compute"]
+COMPUTED = ["--workload", "D", "--policy", "miriam", "--compute", "--seconds"]
 
 
 class Command:
@@ -112,7 +112,7 @@ def test_a_chart_without_matplotlib_exits_3_before_the_run(
 
 def test_computed_requests_are_verified(mdtb: Command, tmp_path: Path) -> None:
     path = tmp_path / "out.json"
-    code, out, err = mdtb(*COMPUTED, "--json", str(path))
+    code, out, err = mdtb(*COMPUTED, "0.001", "--json", str(path))
     (row,) = json.loads(path.read_bytes())["rows"]
     assert (code, row["verified"]) == (0, True)
     assert row["critical"]["requests"] + row["normal"][0]["requests"] > 1
@@ -137,7 +137,7 @@ def test_a_block_dropped_or_run_twice_exits_1(
 
     monkeypatch.setattr(HostRequest, "run", faulty)
     path = tmp_path / "out.json"
-    code, _, err = mdtb(*COMPUTED, "--json", str(path))
+    code, _, err = mdtb(*COMPUTED, "0.0001", "--json", str(path))
     assert code == 1
     assert json.loads(path.read_bytes())["rows"][0]["verified"] is False
     assert "workload D policy miriam task 0 (lstm) request 0: step 0" in err
@@ -159,6 +159,6 @@ def test_a_wrong_bit_in_an_output_exits_1(
         return right
 
     monkeypatch.setattr(HostRequest, "outputs", faulty)
-    code, _, err = mdtb(*COMPUTED)
+    code, _, err = mdtb(*COMPUTED, "0.0001")
     assert code == 1
     assert "elements concerned: 1 of" in err

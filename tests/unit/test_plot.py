@@ -3,8 +3,9 @@
 import sys
 
 import pytest
-from bench_fakes import sample_result
+from bench_fakes import MS, sample_result, task_figures
 
+from miriam.bench import BenchResult, RowFigures
 from miriam.bench.plot import chart
 from miriam.errors import MissingCapabilityError
 
@@ -19,3 +20,14 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingCapabilityError, match=r"pip install 'miriam-gpu\[plot\]'"):
         chart(sample_result())
+
+
+@pytest.mark.parametrize("worst", [2, 300])
+def test_a_task_that_completed_nothing_leaves_a_gap(worst: int) -> None:
+    normal = (task_figures("n", [MS], [MS], 10, 20),)
+    rows = tuple(
+        RowFigures("A", policy, 2, (task_figures("c", latency, [MS], 10, 20),), normal, 0.5)
+        for policy, latency in (("gate", []), ("another", [worst * MS]))
+    )
+    result = BenchResult("sim:fake", True, 1, ("gate", "another"), rows)
+    assert chart(result).startswith(b"\x89PNG")
