@@ -1,235 +1,26 @@
 """The SMs: which blocks are resident where, and how fast each one progresses.
 
-Blocks are placed as the hardware's left-over policy does: launches in order of stream priority,
-then of arrival; a launch that still has blocks to place holds back those behind it; a resident
-block is never taken away. A block goes to the SM with the most room for its kernel (Gilman et
-al., "Demystifying the placement policies of the NVIDIA GPU thread block scheduler", 2020).
-
-Equal things are kept once: SMs that hold the same blocks form a `Group`, and the blocks of one
-launch that started together in a group form a `Cohort`, so that an event costs as much on 8 SMs
-as on 132.
+Blocks are placed as the hardware's left-over policy does (Amert et al., "GPU scheduling on the
+NVIDIA TX2", RTSS 2017): launches in order of stream priority, then of arrival; a launch that
+still has blocks to place holds back those behind it; a resident block is never taken away. A
+block goes to the SM with the most room for its kernel (Gilman et al., "Demystifying the
+placement policies of the NVIDIA GPU thread block scheduler for concurrent kernels", 2020).
 """
 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Protocol
 
-from miriam.devices.sim.forms import Form
 from miriam.devices.sim.model import GpuModel
-
-ENOUGH = 1.01
-"""A resource asked for up to 1 % beyond what it has counts as not contended."""
-
-ROUNDS = 4
-"""Fixed-point rounds for the stretch of a contended resource."""
+from miriam.devices.sim.residents import ENOUGH, ROUNDS, Cohort, Group, Launch
 
 FEW_GROUPS = 6
-"""Up to this many groups it costs less to keep equal ones apart than to look for them."""
+"""Up to this many groups, or twice what the last look left, equal ones are not looked for."""
 
-
-class BlockSource(Protocol):
-    """Where a launch's blocks get their work from."""
-
-    def room(self) -> int:
-        """How many more physical blocks may start now."""
-
-    def take(self, blocks: int, zone: int) -> tuple[int, int]:
-        """First and count (<= ``blocks``) of the logical blocks that start now in ``zone``."""
-
-    def done(self, first: int, count: int) -> None:
-        """These logical blocks have run."""
-
-    def left(self, blocks: int) -> None:
-        """These physical blocks have gone and their places are free."""
-
-
-class Launch:
-    """One kernel launch: its place in the queue, its needs, and its blocks still to place."""
-
-    __slots__ = (
-        "alone_ns",
-        "dram_share",
-        "issue_share",
-        "l2_share",
-        "order",
-        "pending",
-        "persistent",
-        "profile",
-        "registers",
-        "shared_bytes",
-        "source",
-        "threads",
-        "warps",
-        "zones",
-    )
-
-    def __init__(
-        self,
-        order: tuple[int, int],
-        zones: int,
-        form: Form,
-        source: BlockSource,
-        blocks: int,
-        *,
-        persistent: bool,
-    ) -> None:
-        self.order = order
-        self.zones = zones
-        self.threads = form.taken.threads
-        self.warps = form.taken.warps
-        self.registers = form.taken.registers
-        self.shared_bytes = form.taken.shared_bytes
-        self.profile = form.profile
-        self.alone_ns = form.profile.block_ns(1.0, 1.0, 1.0)
-        self.issue_share = form.profile.issue_work / self.alone_ns
-        self.l2_share = form.profile.l2_work / self.alone_ns
-        self.dram_share = form.profile.dram_work / self.alone_ns
-        self.source = source
-        self.pending = blocks
-        self.persistent = persistent
-
-    def __lt__(self, other: Launch) -> bool:
-        return self.order < other.order
-
-
-class Group:
-    """SMs that hold the same blocks; the free resources are those of one SM."""
-
-    __slots__ = (
-        "changed",
-        "cohorts",
-        "dram_share",
-        "l2_share",
-        "registers",
-        "shared_bytes",
-        "slots",
-        "sms",
-        "stretch",
-        "threads",
-        "zone",
-    )
-
-    def __init__(self, sms: list[int], zone: int) -> None:
-        self.sms = sms
-        self.zone = zone
-        self.threads = self.registers = self.shared_bytes = self.slots = 0
-        self.cohorts: list[Cohort] = []
-        self.stretch = 1.0
-        self.l2_share = self.dram_share = 0.0
-        self.changed = True
-
-    def fit(self, launch: Launch) -> int:
-        """Blocks of ``launch`` that one of the SMs can still take."""
-        fits = self.threads // launch.threads
-        if self.slots < fits:
-            fits = self.slots
-        if launch.registers and self.registers // launch.registers < fits:
-            fits = self.registers // launch.registers
-        if launch.shared_bytes and self.shared_bytes // launch.shared_bytes < fits:
-            fits = self.shared_bytes // launch.shared_bytes
-        return fits
-
-    def hold(self, launch: Launch, per_sm: int) -> None:
-        """Take (or, negative, give back) the room of ``per_sm`` blocks on each SM."""
-        self.threads -= launch.threads * per_sm
-        self.registers -= launch.registers * per_sm
-        self.shared_bytes -= launch.shared_bytes * per_sm
-        self.slots -= per_sm
-        self.changed = True
-
-    def contend(self) -> None:
-        """How far the SM's issue slots stretch its blocks, and what they then ask of memory."""
-        issue = 1.0
-        issue_share = l2_share = dram_share = 0.0
-        for cohort in self.cohorts:
-            launch, per_sm = cohort.launch, cohort.per_sm
-            issue_share += per_sm * launch.issue_share
-            l2_share += per_sm * launch.l2_share
-            dram_share += per_sm * launch.dram_share
-        for _ in range(ROUNDS):
-            if issue_share <= ENOUGH:
-                break
-            issue *= issue_share
-            issue_share = l2_share = dram_share = 0.0
-            for cohort in self.cohorts:
-                profile = cohort.launch.profile
-                rate = cohort.per_sm / profile.block_ns(issue, 1.0, 1.0)
-                issue_share += rate * profile.issue_work
-                l2_share += rate * profile.l2_work
-                dram_share += rate * profile.dram_work
-        self.stretch = issue
-        self.l2_share = l2_share * len(self.sms)
-        self.dram_share = dram_share * len(self.sms)
-
-    def same_room(self, other: Group) -> None:
-        """Copy the free resources of ``other``."""
-        self.threads, self.registers = other.threads, other.registers
-        self.shared_bytes, self.slots = other.shared_bytes, other.slots
-        self.stretch = other.stretch
-
-
-class Cohort:
-    """Blocks of one launch that started together on every SM of a group."""
-
-    __slots__ = (
-        "began_ns",
-        "finish_ns",
-        "group",
-        "ids",
-        "launch",
-        "left",
-        "per_sm",
-        "since_ns",
-        "takes_ns",
-    )
-
-    def __init__(self, launch: Launch, group: Group, per_sm: int, now_ns: float) -> None:
-        self.launch = launch
-        self.group = group
-        self.per_sm = per_sm
-        self.ids: list[tuple[int, int]] = []
-        self.left = 1.0
-        self.takes_ns = launch.alone_ns
-        self.began_ns = self.since_ns = now_ns
-        self.finish_ns = now_ns + self.takes_ns
-
-    @property
-    def blocks(self) -> int:
-        """Number of blocks."""
-        return self.per_sm * len(self.group.sms)
-
-    def restart(self, ids: tuple[int, int], now_ns: float) -> None:
-        """The same places take the next logical blocks."""
-        self.ids = [ids]
-        self.left = 1.0
-        self.began_ns = self.since_ns = now_ns
-        self.finish_ns = now_ns + self.takes_ns
-
-    def retime(self, takes_ns: float, now_ns: float) -> None:
-        """From now on a whole block takes ``takes_ns``."""
-        self.left -= (now_ns - self.since_ns) / self.takes_ns
-        self.since_ns = now_ns
-        self.takes_ns = takes_ns
-        self.finish_ns = now_ns + self.left * takes_ns
-
-    def twin(self, group: Group, keep: int) -> Cohort:
-        """Split: this one keeps its first ``keep`` logical blocks, the twin has the rest."""
-        twin = Cohort(self.launch, group, self.per_sm, self.began_ns)
-        twin.left, twin.takes_ns = self.left, self.takes_ns
-        twin.since_ns, twin.finish_ns = self.since_ns, self.finish_ns
-        kept: list[tuple[int, int]] = []
-        for first, count in self.ids:
-            here = min(keep, count)
-            keep -= here
-            if here:
-                kept.append((first, here))
-            if here < count:
-                twin.ids.append((first + here, count - here))
-        self.ids = kept
-        return twin
+SAME_DEMAND = 0.02
+"""Memory is shared out anew when what is asked of it has changed by this share."""
 
 
 class Machine:
@@ -249,7 +40,10 @@ class Machine:
             self._groups.append(group)
         self._cohorts: list[Cohort] = []
         self._queue: list[Launch] = []
-        self._stretched = False
+        self._changed: list[Group] = []
+        self._merge_above = FEW_GROUPS
+        self._asked = self._shared_out = (0.0, 0.0)
+        self._stretch = (1.0, 1.0)
         self._now_ns = 0.0
         self._warps = self._busy_sms = 0
         self._warp_ns = self._busy_ns = 0.0
@@ -286,9 +80,15 @@ class Machine:
         """Place what can be placed and set every block's rate."""
         if self._queue:
             self._dispatch()
-        if any([g.changed for g in self._groups]):
-            self._merge()
+        if self._changed:
+            if len(self._groups) > self._merge_above:
+                self._merge()
             self._rates()
+
+    def _touch(self, group: Group) -> None:
+        if not group.changed:
+            group.changed = True
+            self._changed.append(group)
 
     def _finish(self, cohort: Cohort) -> None:
         launch, group, blocks = cohort.launch, cohort.group, cohort.blocks
@@ -303,6 +103,7 @@ class Machine:
         self._cohorts.remove(cohort)
         group.cohorts.remove(cohort)
         group.hold(launch, -cohort.per_sm)
+        self._touch(group)
         self._warps -= launch.warps * blocks
         if not group.cohorts:
             self._busy_sms -= len(group.sms)
@@ -327,6 +128,7 @@ class Machine:
         cohort.ids.append(ids)
         group.cohorts.append(cohort)
         group.hold(launch, per_sm)
+        self._touch(group)
         self._cohorts.append(cohort)
         self._warps += launch.warps * cohort.blocks
 
@@ -339,32 +141,26 @@ class Machine:
             other.cohorts.append(twin)
             self._cohorts.append(twin)
         group.sms = group.sms[:keep]
-        group.changed = True
         self._groups.append(other)
+        self._touch(group)
+        self._touch(other)
         return other
 
     def _merge(self) -> None:
-        """Join groups that hold the same blocks with the same work left, once it pays."""
-        if len(self._groups) <= FEW_GROUPS:
-            return
+        """Join groups that hold the same blocks with about the same work left."""
         seen: dict[tuple[object, ...], Group] = {}
         for group in self._groups:
-            key = (
-                group.zone,
-                *[
-                    (c.launch.order, c.per_sm, c.began_ns, round(c.finish_ns, 3))
-                    for c in group.cohorts
-                ],
-            )
-            twin = seen.setdefault(key, group)
+            twin = seen.setdefault(group.likeness(self._now_ns), group)
             if twin is not group:
                 for mine, other in zip(twin.cohorts, group.cohorts, strict=True):
-                    mine.ids += other.ids
+                    mine.absorb(other, self._now_ns)
                     self._cohorts.remove(other)
-                twin.sms = twin.sms + group.sms
-                twin.changed = True
-        if len(seen) < len(self._groups):
-            self._groups = list(seen.values())
+                twin.sms += group.sms
+                self._touch(twin)
+                self._ask(-group.l2_share, -group.dram_share)
+        self._groups = list(seen.values())
+        self._changed = [g for g in self._groups if g.changed]
+        self._merge_above = max(FEW_GROUPS, 2 * len(seen))
 
     def _dispatch(self) -> None:
         blocked = 0
@@ -373,23 +169,25 @@ class Machine:
             zones = launch.zones & ~blocked
             launch.pending = min(launch.pending, launch.source.room())
             if zones and launch.pending:
-                self._place(launch, zones)
+                # What found no room before finds it only where something has left since.
+                self._place(launch, zones, self._groups if launch.fresh else self._changed)
+                launch.fresh = False
             if launch.pending:
                 blocked |= launch.zones
                 waiting.append(launch)
         self._queue = waiting
 
-    def _place(self, launch: Launch, zones: int) -> None:
-        fits = [[g.fit(launch), -i] for i, g in enumerate(self._groups) if g.zone & zones]
-        fits = [f for f in fits if f[0]]
+    def _place(self, launch: Launch, zones: int, groups: Sequence[Group]) -> None:
+        groups = [g for g in groups if g.zone & zones]
+        fits = [[fit, -i] for i, g in enumerate(groups) if (fit := g.fit(launch))]
         layers: dict[int, int] = {}
         while launch.pending and fits:
             fits.sort(reverse=True)
             fit, minus = fits[0]
-            group = self._groups[-minus]
+            group = groups[-minus]
             if launch.pending < len(group.sms):
-                layers[len(self._groups)] = layers.get(-minus, 0)
-                self._split(group, launch.pending)
+                layers[len(groups)] = layers.get(-minus, 0)
+                groups.append(self._split(group, launch.pending))
                 deep = 1
             else:
                 second = fits[1][0] if len(fits) > 1 else 0
@@ -400,34 +198,45 @@ class Machine:
             if not fits[0][0]:
                 del fits[0]
         for i, deep in layers.items():
-            group = self._groups[i]
+            group = groups[i]
             if deep:
                 ids = launch.source.take(deep * len(group.sms), group.zone)
                 self._start(group, launch, deep, ids)
 
     def _rates(self) -> None:
-        for group in self._groups:
-            if group.changed:
-                group.contend()
-        l2, dram = self._memory_stretch()
-        stretched = l2 > 1.0 or dram > 1.0
-        for group in self._groups:
-            if group.changed or stretched or self._stretched:
-                group.changed = False
-                for cohort in group.cohorts:
-                    takes_ns = cohort.launch.profile.block_ns(group.stretch, l2, dram)
-                    if takes_ns != cohort.takes_ns:
-                        cohort.retime(takes_ns, self._now_ns)
-        self._stretched = stretched
+        for group in self._changed:
+            self._ask(-group.l2_share, -group.dram_share)
+            group.contend()
+            self._ask(group.l2_share, group.dram_share)
+        touched = self._groups if self._share_memory() else self._changed
+        l2, dram = self._stretch
+        for group in touched:
+            for cohort in group.cohorts:
+                takes_ns = cohort.launch.profile.block_ns(group.stretch, l2, dram)
+                if takes_ns != cohort.takes_ns:
+                    cohort.retime(takes_ns, self._now_ns)
+        for group in self._changed:
+            group.changed = False
+        self._changed.clear()
 
-    def _memory_stretch(self) -> tuple[float, float]:
-        """How much L2 and DRAM stretch what needs them, so that neither gives more than it has."""
-        l2_share = sum([g.l2_share for g in self._groups])
-        dram_share = sum([g.dram_share for g in self._groups])
+    def _ask(self, l2_share: float, dram_share: float) -> None:
+        self._asked = (self._asked[0] + l2_share, self._asked[1] + dram_share)
+
+    def _share_memory(self) -> bool:
+        """Stretch what needs L2 and DRAM so that neither gives more than it has; True if new."""
+        l2_share, dram_share = self._asked
+        if l2_share <= ENOUGH and dram_share <= ENOUGH:
+            known = self._stretch == (1.0, 1.0)
+            self._stretch, self._shared_out = (1.0, 1.0), (0.0, 0.0)
+            return not known
+        if all(
+            abs(now - before) <= SAME_DEMAND * now
+            for now, before in zip(self._asked, self._shared_out, strict=True)
+        ):
+            return False
+        self._shared_out = self._asked
         l2 = dram = 1.0
         for _ in range(ROUNDS):
-            if l2_share <= ENOUGH and dram_share <= ENOUGH:
-                break
             l2, dram = max(1.0, l2 * l2_share), max(1.0, dram * dram_share)
             l2_share = dram_share = 0.0
             for cohort in self._cohorts:
@@ -435,4 +244,7 @@ class Machine:
                 rate = cohort.blocks / profile.block_ns(cohort.group.stretch, l2, dram)
                 l2_share += rate * profile.l2_work
                 dram_share += rate * profile.dram_work
-        return l2, dram
+            if l2_share <= ENOUGH and dram_share <= ENOUGH:
+                break
+        self._stretch = (l2, dram)
+        return True

@@ -23,8 +23,9 @@ from miriam.coordinator import (
 from miriam.devices.contract import Arrays, Completion, Usage
 from miriam.devices.observe import Observer
 from miriam.devices.sim.forms import Forms
-from miriam.devices.sim.machine import BlockSource, Launch, Machine
+from miriam.devices.sim.machine import Machine
 from miriam.devices.sim.model import GpuModel
+from miriam.devices.sim.residents import BlockSource, Launch
 from miriam.devices.sim.steps import ElasticStep, Execute, Ledger, WholeStep
 from miriam.devices.sim.words import Words
 from miriam.errors import UsageError
@@ -115,6 +116,9 @@ class SimSession:
             machine.advance(self._now_ns)
             while heap and heap[0][0] <= self._now_ns:
                 heappop(heap)[2]()
+            if self._ledger.freed:
+                self._ledger.freed = False
+                self._ask_gates()
             machine.settle()
         completed, self._completed = self._completed, []
         return completed
@@ -179,6 +183,9 @@ class SimSession:
             self._words.clear(run.task, run.request)
         else:
             self._words.set(run.task, run.request, step)
+        self._ask_gates()
+
+    def _ask_gates(self) -> None:
         self._gated = [attempt for attempt in self._gated if not attempt()]
 
     # Steps.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from miriam.coordinator import Grant, ShadedTree, Shard
-from miriam.devices.sim.machine import Launch
+from miriam.devices.sim.residents import Launch
 
 Execute = Callable[[int, int], None]
 """Runs logical blocks for real: first, count."""
@@ -14,10 +14,16 @@ Execute = Callable[[int, int], None]
 class Ledger:
     """What the coordinator accounts for: physical blocks that all normal steps hold together."""
 
-    __slots__ = ("held",)
+    __slots__ = ("freed", "held")
 
     def __init__(self) -> None:
         self.held = 0
+        self.freed = False
+
+    def release(self, blocks: int) -> None:
+        """``blocks`` have gone: a gate that waits for room may look again."""
+        self.held -= blocks
+        self.freed = True
 
 
 class WholeStep:
@@ -60,7 +66,7 @@ class WholeStep:
     def left(self, blocks: int) -> None:
         """Their places are free."""
         if self._ledger:
-            self._ledger.held -= blocks
+            self._ledger.release(blocks)
         if self._finished == self._blocks:
             self._on_end()
 
@@ -148,7 +154,7 @@ class ElasticStep:
         return max(0, min(blocks - excess, unclaimed))
 
     def _gone(self, blocks: int) -> None:
-        self._ledger.held -= blocks
+        self._ledger.release(blocks)
         self._physical -= blocks
         if not self._physical:
             if self._claimed == self._shard.count:
