@@ -69,7 +69,8 @@ def _latency(axes: Axes, result: BenchResult) -> None:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
     _bars(axes, result, median, "{:.2f}", tail)
-    axes.set_ylim(0.7 if highest > _LOG_ABOVE else 0, highest * 1.15)
+    low, room = (0.7, 2.5) if highest > _LOG_ABOVE else (0, 1.15)
+    axes.set_ylim(low, highest * room)
     scale = " (log scale)" if highest > _LOG_ABOVE else ""
     axes.set_title(f"Critical latency / alone{scale}\nbar: median, line: to p99; lower is better")
     axes.axhline(1, color="black", linewidth=0.8)
@@ -133,4 +134,6 @@ def _name(result: BenchResult, workload: str) -> str:
 
 
 def _label(value: float | None, form: str) -> str:
-    return "n/a" if value is None else form.format(value)
+    if value is None:
+        return "n/a"
+    return form.format(value) if value < 100 else f"{value:.0f}"
