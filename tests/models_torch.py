@@ -152,16 +152,18 @@ def network(name: str, state: Mapping[str, NDArray[np.generic]]) -> nn.Module:
     """The network ``name`` with the tensors of ``state``, ready to infer."""
     kind, _, large = name.partition("-")
     sizes = (512, 512) if large else (100, 1)
-    made = {
+    kinds = {
         "alexnet": AlexNet,
         "squeezenet": SqueezeNet,
         "resnet50": ResNet50,
         "cifarnet": CifarNet,
         "gru": lambda: Recurrent("gru", *sizes),
         "lstm": lambda: Recurrent("lstm", *sizes),
-    }[kind]().eval()
+    }
+    with torch.device("meta"):  # leaves out torch's own initialisation
+        made = kinds[kind]().eval()
     tensors = {key: torch.from_numpy(np.array(value)) for key, value in state.items()}
-    missing, unexpected = made.load_state_dict(tensors, strict=False)
+    missing, unexpected = made.load_state_dict(tensors, strict=False, assign=True)
     assert not unexpected and all(key.endswith("num_batches_tracked") for key in missing)
     return made
 

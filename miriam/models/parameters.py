@@ -57,8 +57,8 @@ def random_state(name: str, seed: int = 0) -> dict[str, NDArray[np.float32]]:
         if len(buffer.shape) > 1:
             fan_in = prod(buffer.shape[1:])
             gain = 1.0 if "weight_" in kind else 2.0  # recurrent gates saturate with more
-            scale = np.float32(np.sqrt(gain / fan_in))
-            state[buffer.name] = scale * random.standard_normal(buffer.shape, np.float32)
+            state[buffer.name] = random.standard_normal(buffer.shape, np.float32)
+            state[buffer.name] *= np.float32(np.sqrt(gain / fan_in))
         elif norm is None:
             state[buffer.name] = np.float32(0.1) * random.standard_normal(size, np.float32)
         else:
