@@ -108,3 +108,35 @@ __global__ void numbers(const float* in, float* out) {
   out[5] = __expf(v.x) + tanhf(v.y) + __ldg(in + 3) + kTable[1];
   out[6] = v.x * v.y + v.z;
 }
+
+#define BAIT(name) __shared__ int name##_bait[2];
+
+template <class T, int N>
+struct Row {
+  T v[N];
+};
+
+// Declarations in many forms, and words that are none: __shared__ int comment[2];
+template <class T>
+__global__ void declarations(int* out) {
+  volatile __shared__ T a[1 << 1], b;
+  __shared__ Row<T, 2> rows[2], *where;
+  __shared__ /* __shared__ int inner; */ __align__(8) unsigned char
+      bytes[4][2];
+  const char* text = "// __shared__ int string[2];";
+  BAIT(macro)
+  if (threadIdx.x == 0) {
+    a[1] = b = 5;
+    where = &rows[1];
+    where->v[1] = 6;
+    bytes[3][1] = 7;
+    macro_bait[1] = 8;
+  }
+  __syncthreads();
+  if (threadIdx.x != 1) return;
+  out[0] = a[1] + b;
+  out[1] = rows[1].v[1];
+  out[2] = bytes[3][1];
+  out[3] = macro_bait[1];
+  out[4] = text[0] == '/' && __LINE__ == 141;
+}

@@ -80,8 +80,11 @@ def test_a_header_of_several_files_is_taken_once(tmp_path: Path) -> None:
     assert value(tmp_path, program(tmp_path, text)) == 3.0
 
 
-def test_dynamic_shared_memory_at_file_scope_says_where_it_belongs(tmp_path: Path) -> None:
-    text = "extern __shared__ float line[];\n__global__ void fill(float* out) {}\n"
+@pytest.mark.parametrize("declaration", ["extern __shared__ float a[];", "__shared__ float a[2];"])
+def test_shared_memory_at_file_scope_says_where_it_belongs(
+    tmp_path: Path, declaration: str
+) -> None:
+    text = f"{declaration}\n__global__ void fill(float* out) {{}}\n"
     with pytest.raises(
         SourceError,
         match=r"kernel.cu:1: error: static assertion failed: declare it inside a function",

@@ -139,6 +139,11 @@ def test_shared_memory_is_poisoned_before_each_block() -> None:
     assert (out.view(np.uint32) == 0xA5A5A5A5).all()
 
 
+def test_shared_memory_can_be_declared_in_many_ways() -> None:
+    out = run("declarations<int>", {}, {"out": ((5,), "int32")}, block=Dim3(2))["out"]
+    assert out.tolist() == [10, 6, 7, 8, 1]
+
+
 def test_a_missing_barrier_shows() -> None:
     outs = [
         run("missing_barrier", {}, {"out": ((64,), "int32")}, block=Dim3(64), seed=seed)["out"]

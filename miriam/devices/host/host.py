@@ -128,7 +128,7 @@ class HostRequest:
         if not 0 <= step < len(self._launches):
             raise UsageError("step", f"an index below {len(self._launches)}", step)
         count = self._program.steps[step].kernel.blocks
-        chosen = np.asarray(range(count) if blocks is None else blocks, np.int64).reshape(-1)
+        chosen = _indices(range(count) if blocks is None else blocks)
         if chosen.size and not 0 <= chosen.min() <= chosen.max() < count:
             raise UsageError(
                 f"step {self._program.steps[step].name} blocks",
@@ -204,6 +204,12 @@ class _Kernel:
         getattr(library, f"miriam_signature_{index}")(text, ctypes.c_size_t(_SIGNATURE_BYTES))
         self.signature = tuple(text.value.decode().split())
         self.shared_module, self.shared_bytes = runtime.shared_segment(self.entry)
+
+
+def _indices(blocks: range | Sequence[int]) -> NDArray[np.int64]:
+    if isinstance(blocks, range):
+        return np.arange(blocks.start, blocks.stop, blocks.step, dtype=np.int64)
+    return np.asarray(blocks, np.int64).reshape(-1)
 
 
 def _check_signature(program: Program, step: Step, signature: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""CUDA C++ text as g++ takes it: quoted includes in place, dynamic shared memory as a pointer."""
+"""CUDA C++ text as g++ takes it: quoted includes in place, shared memory as plain C++."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ NAMES_FILE = "miriam-kernel-names"
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)".*$', re.MULTILINE)
 _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once.*$", re.MULTILINE)
-_DYNAMIC = re.compile(
-    r"\bextern\s+__shared__\s+([^;{}()]*?(?:\([^()]*\)[^;{}()]*?)?)(\w+)\s*\[\s*\]\s*;"
+_TEXT_OR_COMMENT = re.compile(
+    r"""("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')|//[^\n]*|/\*.*?\*/""", re.DOTALL
 )
+_DYNAMIC = re.compile(r"\bextern\s+__shared__\s+([^;{}=#]*?)(\w+)\s*\[\s*\]\s*;")
+_STATIC = re.compile(r"(?<!extern )\b__shared__\b([^;{}=#\"]*);")
 _ALIGN = re.compile(r"(?:__align__|alignas)\s*\([^()]*\)")
+_DECLARATOR = re.compile(r"(?P<head>(?:.*\W)?)(?P<name>[A-Za-z_]\w*)(?P<space>\s*)", re.DOTALL)
+_INSIDE = 'static_assert(*__builtin_FUNCTION(), "declare it inside a function");'
 
 
 def read_source(path: Path) -> str:
@@ -43,7 +47,7 @@ def _line(number: int, path: str) -> str:
 
 
 def _expand(path: Path, above: tuple[Path, ...]) -> str:
-    text = read_source(path)
+    text = _TEXT_OR_COMMENT.sub(_blank, read_source(path))
     above = (*above, path.resolve())
 
     def replace(match: re.Match[str]) -> str:
@@ -55,7 +59,8 @@ def _expand(path: Path, above: tuple[Path, ...]) -> str:
         after = text.count("\n", 0, match.end()) + 2
         return f"{_expand(header, above)}\n{_line(after, str(path))}"
 
-    body = _INCLUDE.sub(replace, _dynamic_shared(text))
+    text = _STATIC.sub(_static_shared, _DYNAMIC.sub(_dynamic_shared, text))
+    body = _INCLUDE.sub(replace, text)
     if not _ONCE.search(text):
         return f"{_line(1, str(path))}\n{body}"
     # Headers are put in place textually, where the compiler would ignore `once`.
@@ -64,17 +69,59 @@ def _expand(path: Path, above: tuple[Path, ...]) -> str:
     return f"#ifndef {guard}\n#define {guard}\n{_line(1, str(path))}\n{body}\n#endif"
 
 
-def _dynamic_shared(text: str) -> str:
+def _blank(match: re.Match[str]) -> str:
+    """Comments as blanks, so that words in them are never taken for code."""
+    return match[0] if match[1] else re.sub(r"[^\n]", " ", match[0])
+
+
+def _dynamic_shared(match: re.Match[str]) -> str:
     """Turn ``extern __shared__ T name[];`` into a pointer; the lines stay where they are."""
+    element = " ".join(_ALIGN.sub("", match[1]).split())
+    lines = "\n" * match[0].count("\n")
+    return (
+        f"{element}* const {match[2]} = "
+        f"reinterpret_cast<{element}*>(miriam_host::dynamic_shared()); {_INSIDE}{lines}"
+    )
 
-    def replace(match: re.Match[str]) -> str:
-        element = " ".join(_ALIGN.sub("", match[1]).split())
-        lines = "\n" * match[0].count("\n")
-        # At file scope the pointer would be set once, before there is any such memory.
-        return (
-            'static_assert(*__builtin_FUNCTION(), "declare it inside a function"); '
-            f"{element}* const {match[2]} = "
-            f"reinterpret_cast<{element}*>(miriam_host::dynamic_shared());{lines}"
-        )
 
-    return _DYNAMIC.sub(replace, text)
+def _static_shared(match: re.Match[str]) -> str:
+    """Turn ``__shared__ T a[2], b;`` into references; what is not understood stays a macro.
+
+    As a macro it is thread-local memory whose address g++ asks for again and again, which costs
+    a third of a convolution's time; a reference that g++ can not look through is asked for once.
+    """
+    line = match.string[match.string.rfind("\n", 0, match.start()) + 1 : match.start()]
+    pieces = [_declarator(p) for p in _split(match[1])]
+    if line.lstrip().startswith("#") or not pieces or None in pieces:
+        return match[0]
+    renamed, references = [], ""
+    for head, name, rest in (p for p in pieces if p):
+        renamed.append(f"{head}{name}_miriam{rest}")
+        references += f" auto& {name} = miriam_host::keep({name}_miriam);"
+    return f"__shared__ __align__(16) {','.join(renamed)};{references} {_INSIDE}"
+
+
+def _split(text: str) -> list[str]:
+    """The declarators in ``text``: cut at commas outside of brackets."""
+    pieces, depth = [""], 0
+    for character in text:
+        depth += (character in "([<") - (character in ")]>")
+        if character == "," and depth == 0:
+            pieces.append("")
+        else:
+            pieces[-1] += character
+    return pieces
+
+
+def _declarator(text: str) -> tuple[str, str, str] | None:
+    """Type (if any), name and extents of one declarator; None for all but plain forms."""
+    angles, end = 0, len(text)
+    for at, character in enumerate(text):
+        angles += (character == "<") - (character == ">")
+        if character == "[" and angles == 0:
+            end = at
+            break
+    match = _DECLARATOR.fullmatch(text[:end])
+    if match is None or "(" in _ALIGN.sub("", match["head"]):
+        return None
+    return match["head"], match["name"], match["space"] + text[end:]

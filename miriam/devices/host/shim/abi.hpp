@@ -18,14 +18,13 @@ struct dim3 {
 #pragma GCC visibility push(default)
 namespace miriam_host {
 
-// A place in the user's source; `id` tells two waits on one line apart.
+// A place in the user's source; each wait has one, so that its address tells two waits apart.
 struct Site {
   const char* file;
   int line;
-  int id;
 };
 
-enum class Collective : int { sync, shuffle, vote, converge };
+enum class Collective : std::uint8_t { sync, shuffle, vote, converge };
 
 struct Votes {
   int nonzero;
@@ -33,14 +32,23 @@ struct Votes {
 };
 
 // Waits for every thread of the block that has not exited; counts the predicates.
-Votes barrier(Site site, int predicate);
+Votes barrier(const Site* site, int predicate);
 
 // Waits for every thread of `mask` that has not exited. Returns the value of lane `source` for a
 // shuffle, the ballot for a vote, the mask of the lanes that came together for converge.
-std::uint64_t collective(Collective kind, unsigned mask, std::uint64_t value, int source, Site site);
+std::uint64_t collective(const Site* site, Collective kind, unsigned mask, std::uint64_t value,
+                         int source);
 
 // The block's dynamic shared memory.
 void* dynamic_shared();
+
+// A reference to `memory` that the compiler does not know to be thread-local.
+template <class T>
+inline T& keep(T& memory) {
+  T* address = &memory;
+  asm("" : "+r"(address));
+  return *address;
+}
 
 // Shared memory starts with this in every byte, so that reads before writes show.
 constexpr unsigned char kPoison = 0xA5;

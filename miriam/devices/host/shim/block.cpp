@@ -29,11 +29,11 @@ namespace miriam_host {
 
 thread_local Block* inside = nullptr;
 
-Votes barrier(Site site, int predicate) { return inside->wait_barrier(site, predicate); }
+Votes barrier(const Site* site, int predicate) { return inside->wait_barrier(site, predicate); }
 
-std::uint64_t collective(Collective kind, unsigned mask, std::uint64_t value, int source,
-                         Site site) {
-  return inside->wait_collective(kind, mask, value, source, site);
+std::uint64_t collective(const Site* site, Collective kind, unsigned mask, std::uint64_t value,
+                         int source) {
+  return inside->wait_collective(site, kind, mask, value, source);
 }
 
 void* dynamic_shared() { return inside->dynamic(); }
@@ -87,23 +87,37 @@ void Block::begin(const Launch& launch, std::int64_t index) {
   blockIdx = unflatten(static_cast<std::uint64_t>(index), launch.grid);
   blockDim = dim3(launch.block[0], launch.block[1], launch.block[2]);
   gridDim = dim3(launch.grid[0], launch.grid[1], launch.grid[2]);
-  const std::size_t count = std::size_t{blockDim.x} * blockDim.y * blockDim.z;
+  arrange(blockDim);
+  const std::size_t count = threads_.size();
   dynamic_.resize(launch.dynamic_bytes);
   if (launch.dynamic_bytes) std::memset(dynamic_.data(), kPoison, launch.dynamic_bytes);
   poison_static(launch);
-  threads_.resize(count);
   order_.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     threads_[i].state = State::unstarted;
-    threads_[i].index = unflatten(i, launch.block);
     order_[i] = static_cast<std::uint32_t>(i);
   }
   stacks_.reset(count);
   live_ = count;
   at_barrier_ = 0;
   nonzero_ = 0;
+  divergent_ = false;
   complaint_.clear();
   signal_ = 0;
+}
+
+// Gives each thread its index; most blocks have the shape of the one before.
+void Block::arrange(dim3 shape) {
+  if (shape.x == shape_.x && shape.y == shape_.y && shape.z == shape_.z) return;
+  threads_.clear();
+  threads_.resize(std::size_t{shape.x} * shape.y * shape.z);
+  std::size_t i = 0;
+  for (unsigned z = 0; z < shape.z; ++z) {
+    for (unsigned y = 0; y < shape.y; ++y) {
+      for (unsigned x = 0; x < shape.x; ++x) threads_[i++].index = {x, y, z};
+    }
+  }
+  shape_ = shape;
 }
 
 // Runs every thread of `order_` until each one waits or has exited.
@@ -124,12 +138,18 @@ void Block::resume_next(Context* from) {
   }
   Thread& next = threads_[order_[cursor_++]];
   select(next);
+  prefetch();
   if (next.state == State::unstarted) {
     const std::size_t stack = stacks_.take();
     prepare(&next.context, stacks_.top(stack), stacks_.usable(stack), fiber_main);
   }
   Context target = next.context;
   switch_to(from, &target);
+}
+
+// The stacks of a block are more than a first-level cache holds, and their order is random.
+void Block::prefetch() const {
+  if (cursor_ < order_.size()) fetch_early(threads_[order_[cursor_]].context);
 }
 
 // A fiber goes on with unstarted threads: only a thread that waits costs a switch and a stack.
@@ -153,22 +173,23 @@ void Block::fiber_main() {
   }
 }
 
-void Block::park(State state, Site site) {
+void Block::park(State state, const Site* site) {
   Thread& self = *current_;
   self.state = state;
   self.site = site;
   resume_next(&self.context);
 }
 
-Votes Block::wait_barrier(Site site, int predicate) {
-  ++at_barrier_;
+Votes Block::wait_barrier(const Site* site, int predicate) {
+  if (at_barrier_++ == 0) barrier_ = site;
+  divergent_ |= site != barrier_;
   nonzero_ += predicate;
   park(State::barrier, site);
   return votes_;
 }
 
-std::uint64_t Block::wait_collective(Collective kind, unsigned mask, std::uint64_t value,
-                                     int source, Site site) {
+std::uint64_t Block::wait_collective(const Site* site, Collective kind, unsigned mask,
+                                     std::uint64_t value, int source) {
   Thread& self = *current_;
   self.kind = kind;
   self.mask = mask;
@@ -180,12 +201,9 @@ std::uint64_t Block::wait_collective(Collective kind, unsigned mask, std::uint64
 
 // Decides who goes on. False: nobody, the block has ended or `complaint_` says why it can not.
 bool Block::release() {
-  order_.clear();
   if (live_ == 0) return false;
-  if (at_barrier_ == live_) {
-    release_barrier();
-    return !order_.empty();
-  }
+  if (at_barrier_ == live_) return release_barrier();
+  order_.clear();
   for (const bool converging : {false, true}) {
     for (std::size_t first = 0; first < threads_.size(); first += 32) {
       while (complaint_.empty() && release_warp(first, converging)) {
@@ -203,23 +221,21 @@ void Block::make_ready(Thread& thread) {
   order_.push_back(static_cast<std::uint32_t>(&thread - threads_.data()));
 }
 
-void Block::release_barrier() {
-  const Thread* first = nullptr;
-  for (const Thread& thread : threads_) {
-    if (thread.state != State::barrier) continue;
-    if (!first) first = &thread;
-    if (thread.site.id != first->site.id || thread.site.line != first->site.line ||
-        thread.site.file != first->site.file) {
-      complaint_ = stuck("divergent barrier");
-      return;
-    }
+bool Block::release_barrier() {
+  if (divergent_) {
+    complaint_ = stuck("divergent barrier");
+    return false;
   }
-  for (Thread& thread : threads_) {
-    if (thread.state == State::barrier) make_ready(thread);
+  if (order_.size() != live_) {  // otherwise those that ran last are those that go on
+    order_.clear();
+    for (Thread& thread : threads_) {
+      if (thread.state == State::barrier) make_ready(thread);
+    }
   }
   votes_ = {nonzero_, static_cast<int>(at_barrier_)};
   nonzero_ = 0;
   at_barrier_ = 0;
+  return true;
 }
 
 // Answers one complete group of lanes of the warp that starts at thread `first`, if there is one.
@@ -231,7 +247,7 @@ bool Block::release_warp(std::size_t first, bool converging) {
     if ((thread.kind == Collective::converge) != converging) continue;
     if (!converging && !(thread.mask >> (i - first) & 1u)) {
       complaint_ = "thread " + show(thread.index) + " is not in the mask that it passes at " +
-                   thread.site.file + ":" + std::to_string(thread.site.line);
+                   thread.site->file + ":" + std::to_string(thread.site->line);
       return false;
     }
     unsigned group = 0;
@@ -252,7 +268,7 @@ bool Block::complete(std::size_t first, const Thread& like, unsigned& group) con
                       thread.mask == like.mask;
     const unsigned bit = 1u << (i - first);
     if (like.kind == Collective::converge) {
-      if (same && thread.site.id == like.site.id) group |= bit;
+      if (same && thread.site == like.site) group |= bit;
     } else if (like.mask & bit && thread.state != State::done) {
       if (!same) return false;
       group |= bit;
@@ -292,11 +308,7 @@ std::string Block::stuck(const char* what) const {
     if (thread.state == State::done) continue;
     Group* known = nullptr;
     for (Group& group : groups) {
-      const Thread& other = *group.first;
-      if (other.state == thread.state && other.site.line == thread.site.line &&
-          other.site.id == thread.site.id && !std::strcmp(other.site.file, thread.site.file)) {
-        known = &group;
-      }
+      if (group.first->site == thread.site) known = &group;
     }
     if (known) {
       ++known->count;
@@ -311,7 +323,7 @@ std::string Block::stuck(const char* what) const {
     text += joint + std::string("thread ") + show(thread.index);
     if (group.count > 1) text += " and " + std::to_string(group.count - 1) + " more";
     text += thread.state == State::barrier ? " at the barrier " : " at the warp collective ";
-    text += std::string(thread.site.file) + ":" + std::to_string(thread.site.line);
+    text += std::string(thread.site->file) + ":" + std::to_string(thread.site->line);
     joint = ", ";
   }
   if (live_ < threads_.size()) {

@@ -64,9 +64,9 @@ class Block {
   // Runs block `index` to its end; what went wrong, or nothing.
   std::string run(const Launch& launch, std::int64_t index);
 
-  Votes wait_barrier(Site site, int predicate);
-  std::uint64_t wait_collective(Collective kind, unsigned mask, std::uint64_t value, int source,
-                                Site site);
+  Votes wait_barrier(const Site* site, int predicate);
+  std::uint64_t wait_collective(const Site* site, Collective kind, unsigned mask,
+                                std::uint64_t value, int source);
   void* dynamic() { return dynamic_.data(); }
 
   // Called by the signal handler, on its own stack: leaves the block for good.
@@ -77,6 +77,7 @@ class Block {
 
   struct Thread {
     Context context;
+    const Site* site;
     uint3 index;
     State state;
     Collective kind;
@@ -84,7 +85,6 @@ class Block {
     int source;
     std::uint64_t value;
     std::uint64_t result;
-    Site site;
   };
 
   // Dynamic shared memory, aligned as CUDA aligns it at least.
@@ -101,12 +101,14 @@ class Block {
 
   static void fiber_main();
   void begin(const Launch& launch, std::int64_t index);
+  void arrange(dim3 shape);
   void select(Thread& thread);
   void resume_next(Context* from);
-  void park(State state, Site site);
+  void prefetch() const;
+  void park(State state, const Site* site);
   void phase();
   bool release();
-  void release_barrier();
+  bool release_barrier();
   bool release_warp(std::size_t first, bool converging);
   bool complete(std::size_t first, const Thread& like, unsigned& group) const;
   void answer(std::size_t first, unsigned group);
@@ -115,11 +117,14 @@ class Block {
   std::string fault() const;
 
   const Launch* launch_ = nullptr;
+  dim3 shape_{0, 0, 0};
   std::vector<Thread> threads_;
   std::vector<std::uint32_t> order_;
   std::size_t cursor_ = 0;
   std::size_t live_ = 0;
   std::size_t at_barrier_ = 0;
+  const Site* barrier_ = nullptr;  // where the first one of them waits
+  bool divergent_ = false;
   int nonzero_ = 0;
   Votes votes_{};
   Thread* current_ = nullptr;

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#if defined(__x86_64__) || defined(__aarch64__)
+#if (defined(__x86_64__) || defined(__aarch64__)) && !defined(MIRIAM_HOST_UCONTEXT)
 
 // Saves the callee-saved registers on this stack and its pointer in *from, then resumes `to`.
 extern "C" void miriam_host_switch(void** from, void* to);
@@ -89,6 +89,13 @@ inline void prepare(Context* context, char* top, std::size_t, void (*entry)()) {
 
 inline void switch_to(Context* from, Context* to) { miriam_host_switch(from, *to); }
 
+// Reads what a switch to `context` needs first into the cache.
+inline void fetch_early(const Context& context) {
+  for (int line = 0; line < 4; ++line) {
+    __builtin_prefetch(static_cast<const char*>(context) + line * 64);
+  }
+}
+
 }  // namespace miriam_host
 
 #else
@@ -108,6 +115,7 @@ inline void prepare(Context* context, char* top, std::size_t bytes, void (*entry
 }
 
 inline void switch_to(Context* from, Context* to) { swapcontext(from, to); }
+inline void fetch_early(const Context&) {}
 
 }  // namespace miriam_host
 

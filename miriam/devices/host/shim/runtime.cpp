@@ -21,6 +21,8 @@
 namespace miriam_host {
 namespace {
 
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+
 struct Job {
   explicit Job(const Launch& l) : launch(l) {}
 
@@ -70,6 +72,10 @@ class Worker {
     stack.ss_sp = signal_stack.data();
     stack.ss_size = signal_stack.size();
     sigaltstack(&stack, nullptr);
+    sigset_t others;  // what is not the kernel's fault is for the threads of Python
+    sigfillset(&others);
+    for (const int signal : kSignals) sigdelset(&others, signal);
+    pthread_sigmask(SIG_BLOCK, &others, nullptr);
     for (;;) {
       std::unique_lock lock(mutex_);
       wake_.wait(lock, [this] { return job_ != nullptr; });
@@ -121,7 +127,6 @@ Pool& pool() {
   return *it;
 }
 
-constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 struct sigaction previous[std::size(kSignals)];
 std::mutex signals_mutex;
 
@@ -152,21 +157,34 @@ void catch_signals() {
 
 using namespace miriam_host;
 
-// Runs the blocks; 0, or 1 with the reason in launch->error.
-MIRIAM_HOST_EXPORT int miriam_host_launch(const Launch* launch) {
-  catch_signals();
-  Job job(*launch);
-  job.order.assign(launch->blocks, launch->blocks + launch->count);
-  Random(launch->seed, ~0ull).shuffle(job.order);
-  const auto wanted = std::min<std::int64_t>(launch->workers, launch->count);
+namespace {
+
+void run_job(Job& job) {
+  const Launch& launch = job.launch;
+  job.order.assign(launch.blocks, launch.blocks + launch.count);
+  Random(launch.seed, ~0ull).shuffle(job.order);
+  const auto wanted = static_cast<std::size_t>(std::min<std::int64_t>(launch.workers, launch.count));
+  const auto workers = pool().take(wanted);
   job.active = static_cast<int>(wanted);
-  const auto workers = pool().take(static_cast<std::size_t>(wanted));
   for (Worker* worker : workers) worker->give(job);
   {
     std::unique_lock lock(job.mutex);
     job.done.wait(lock, [&] { return job.active == 0; });
   }
   pool().put_back(workers);
+}
+
+}  // namespace
+
+// Runs the blocks; 0, or 1 with the reason in launch->error.
+MIRIAM_HOST_EXPORT int miriam_host_launch(const Launch* launch) {
+  catch_signals();
+  Job job(*launch);
+  try {
+    run_job(job);
+  } catch (const std::exception& error) {  // no threads or no memory, before any block ran
+    job.fail(0, std::string("kernel ") + launch->kernel + ": " + error.what());
+  }
   if (!job.failed) return 0;
   std::snprintf(launch->error, static_cast<std::size_t>(launch->error_bytes), "%s",
                 job.error.c_str());

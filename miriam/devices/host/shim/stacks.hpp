@@ -21,17 +21,11 @@ class Stacks {
   // All stacks are free again, and there are at least `count`.
   void reset(std::size_t count) {
     while (all_.size() < count) all_.push_back(make());
-    free_.clear();
-    for (std::size_t i = count; i > 0; --i) free_.push_back(i - 1);
+    taken_ = 0;
   }
 
-  std::size_t take() {
-    const std::size_t stack = free_.back();
-    free_.pop_back();
-    return stack;
-  }
-
-  void give(std::size_t stack) { free_.push_back(stack); }
+  // A free stack; within a block none is given back.
+  std::size_t take() { return taken_++; }
 
   // Tops differ in their low bits: equal ones would put all hot frames into the same cache sets.
   char* top(std::size_t stack) const { return all_[stack] + kBytes - stack % 16 * 256; }
@@ -55,7 +49,7 @@ class Stacks {
 
   const std::size_t guard_ = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   std::vector<char*> all_;
-  std::vector<std::size_t> free_;
+  std::size_t taken_ = 0;
 };
 
 }  // namespace miriam_host

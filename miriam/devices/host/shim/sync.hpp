@@ -2,7 +2,11 @@
 #pragma once
 
 // Macros, because a site is where the user's text stands, in templates too.
-#define MIRIAM_HOST_SITE (::miriam_host::Site{__FILE__, __LINE__, __COUNTER__})
+#define MIRIAM_HOST_SITE                                                   \
+  __extension__({                                                          \
+    static constexpr ::miriam_host::Site miriam_site{__FILE__, __LINE__};  \
+    &miriam_site;                                                          \
+  })
 
 #define __syncthreads() static_cast<void>(::miriam_host::barrier(MIRIAM_HOST_SITE, 0))
 #define __syncthreads_count(...) (::miriam_host::barrier(MIRIAM_HOST_SITE, !!(__VA_ARGS__)).nonzero)
@@ -17,48 +21,48 @@ inline int lane() {
 }
 
 template <class T>
-inline T shuffle(Site site, unsigned mask, T value, int source) {
+inline T shuffle(const Site* site, unsigned mask, T value, int source) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "a shuffle moves 4 or 8 bytes");
   static_assert(std::is_arithmetic_v<T>, "a shuffle moves a number");
   const auto bits = bit_cast<Bits<T>>(value);
-  const auto got = collective(Collective::shuffle, mask, bits, source, site);
+  const auto got = collective(site, Collective::shuffle, mask, bits, source);
   return bit_cast<T>(static_cast<Bits<T>>(got));
 }
 
-inline unsigned ballot(Site site, unsigned mask, bool value) {
-  return static_cast<unsigned>(collective(Collective::vote, mask, value, 0, site));
+inline unsigned ballot(const Site* site, unsigned mask, bool value) {
+  return static_cast<unsigned>(collective(site, Collective::vote, mask, value, 0));
 }
 
-inline int any(Site site, unsigned mask, bool value) { return ballot(site, mask, value) != 0u; }
-inline int all(Site site, unsigned mask, bool value) { return ballot(site, mask, !value) == 0u; }
+inline int any(const Site* site, unsigned mask, bool value) { return ballot(site, mask, value) != 0u; }
+inline int all(const Site* site, unsigned mask, bool value) { return ballot(site, mask, !value) == 0u; }
 
-inline void sync(Site site, unsigned mask = 0xffffffffu) {
-  collective(Collective::sync, mask, 0, 0, site);
+inline void sync(const Site* site, unsigned mask = 0xffffffffu) {
+  collective(site, Collective::sync, mask, 0, 0);
 }
 
-inline unsigned converge(Site site) {
-  return static_cast<unsigned>(collective(Collective::converge, 0, 0, 0, site));
+inline unsigned converge(const Site* site) {
+  return static_cast<unsigned>(collective(site, Collective::converge, 0, 0, 0));
 }
 
 template <class T>
-inline T shfl(Site site, unsigned mask, T value, int source, int width = 32) {
+inline T shfl(const Site* site, unsigned mask, T value, int source, int width = 32) {
   return shuffle(site, mask, value, (lane() & -width) + (source & (width - 1)));
 }
 
 template <class T>
-inline T shfl_up(Site site, unsigned mask, T value, unsigned delta, int width = 32) {
+inline T shfl_up(const Site* site, unsigned mask, T value, unsigned delta, int width = 32) {
   const int self = lane(), source = self - static_cast<int>(delta);
   return shuffle(site, mask, value, source < (self & -width) ? self : source);
 }
 
 template <class T>
-inline T shfl_down(Site site, unsigned mask, T value, unsigned delta, int width = 32) {
+inline T shfl_down(const Site* site, unsigned mask, T value, unsigned delta, int width = 32) {
   const int self = lane(), source = self + static_cast<int>(delta);
   return shuffle(site, mask, value, source > (self | (width - 1)) ? self : source);
 }
 
 template <class T>
-inline T shfl_xor(Site site, unsigned mask, T value, int bits, int width = 32) {
+inline T shfl_xor(const Site* site, unsigned mask, T value, int bits, int width = 32) {
   const int self = lane(), source = self ^ bits;
   return shuffle(site, mask, value, source > (self | (width - 1)) ? self : source);
 }
