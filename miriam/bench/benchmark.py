@@ -57,7 +57,8 @@ class Observer(Protocol):
 class Benchmark:
     """Runs workloads on a device; what a task does alone is measured once and kept.
 
-    ``device`` computes if it was made to; ``solo_device`` is the same GPU and gives times only.
+    ``device`` computes if it was made to; ``solo_device`` is the same GPU and gives times only,
+    where that is possible: a device that is not simulated always computes.
     """
 
     def __init__(
@@ -91,7 +92,8 @@ class Benchmark:
     def _row(self, workload: Workload, policy: Policy) -> RowFigures:
         self._observer.row_started(workload.name, policy.name)
         tasks = workload.critical + workload.normal
-        loads = [self._load(workload, task, self._settings.compute) for task in tasks]
+        computes = self._settings.compute or not self._device.simulated
+        loads = [self._load(workload, task, computes) for task in tasks]
         checker = Checker(self._networks, [task.network for task in tasks])
 
         def watch(done: Completion, ordinal: int) -> None:
@@ -117,12 +119,12 @@ class Benchmark:
         self._observer.row_finished(row)
         return row
 
-    def _load(self, workload: Workload, task: WorkloadTask, compute: bool) -> Load:
+    def _load(self, workload: Workload, task: WorkloadTask, computes: bool) -> Load:
         rng = stream(self._settings.seed, workload.name, task.name)
         networks = self._networks
 
         def inputs(ordinal: int) -> Arrays | None:
-            return networks.inputs(task.network, ordinal) if compute else None
+            return networks.inputs(task.network, ordinal) if computes else None
 
         return Load(
             task=Task(
@@ -131,7 +133,7 @@ class Benchmark:
                 critical=task.critical,
                 priority=task.priority,
                 in_flight=task.in_flight,
-                weights=networks.weights(task.network) if compute else {},
+                weights=networks.weights(task.network) if computes else {},
             ),
             arrivals=task.arrivals,
             times_ns=tuple(task.arrivals.known(self._settings.window_ns, rng)),
@@ -151,7 +153,7 @@ class Benchmark:
         )
 
     def _alone(self, workload: Workload, task: WorkloadTask) -> Sequence[Completion]:
-        load = self._load(workload, task, compute=False)
+        load = self._load(workload, task, not self._solo_device.simulated)
         key = task.network, task.arrivals, task.in_flight, load.times_ns
         if key not in self._solo:
             plain, window_ns = policies.get("multistream"), self._settings.window_ns

@@ -18,7 +18,7 @@ NOTES = (
 )
 _ENOUGH_FOR_P99 = 1_000
 _NOTHING = "-"
-_WIDE = 100
+_WIDE = 110
 _HEADINGS = (
     "critical\np50 ms",
     "\np99 ms",

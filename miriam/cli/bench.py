@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from miriam.errors import UsageError, VerificationError
+from miriam.errors import VerificationError
 
 if TYPE_CHECKING:
     from miriam.bench import BenchResult
@@ -52,22 +52,18 @@ def mdtb(
     from miriam.coordinator import policies
 
     settings = bench.Settings(seconds=seconds, seed=seed, compute=compute)
-    workloads = bench.mdtb(_names("--workload", workload), in_flight)
-    chosen = [policies.get(name) for name in _names("--policy", policy)]
+    workloads = bench.mdtb(_names(workload), in_flight)
+    chosen = [policies.get(name) for name in _names(policy)]
     machine = devices.get(device, compute=compute)
     if json is not None:
         output.require_target("--json", json)
     if plot is not None:
         output.require_target("--plot", plot)
         charts.require_plot()
-    benchmark = bench.Benchmark(
-        device=machine,
-        solo_device=devices.get(device, compute=False),
-        networks=Zoo(machine.gpu.arch, seed),
-        settings=settings,
-        observer=Progress(len(workloads) * len(chosen), settings.window_ns, plain=compute),
-    )
-    result = benchmark.run(workloads, chosen)
+    solo_device, networks = devices.get(device, compute=False), Zoo(machine.gpu.arch, seed)
+    with Progress(len(workloads) * len(chosen), settings.window_ns, plain=compute) as progress:
+        benchmark = bench.Benchmark(machine, solo_device, networks, settings, progress)
+        result = benchmark.run(workloads, chosen)
     if json is not None:
         output.write("--json", json, bench.encode(result))
     if plot is not None:
@@ -76,11 +72,8 @@ def mdtb(
     _require_verified(result)
 
 
-def _names(option: str, text: str) -> Sequence[str]:
-    names = [name.strip() for name in text.split(",")]
-    if len(set(names)) != len(names) or "" in names:
-        raise UsageError(option, "names separated by commas, each once", text)
-    return names
+def _names(text: str) -> Sequence[str]:
+    return [name.strip() for name in text.split(",")]
 
 
 def _require_verified(result: BenchResult) -> None:

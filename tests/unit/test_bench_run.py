@@ -73,6 +73,12 @@ def test_with_compute_every_request_meets_the_output_of_its_own_input() -> None:
     assert row.faults == ()
 
 
+def test_a_real_device_always_computes() -> None:
+    real = FakeDevice({"c": 2 * MS, "n": 3 * MS}, name="cuda:0", simulated=False)
+    result = bench(real, [PAIR], ["gate"], Settings(0.02, 1))
+    assert (result.simulated, result.rows[0].verified) == (False, True)
+
+
 def test_nothing_to_do_or_twice_the_same_is_an_error() -> None:
     with pytest.raises(UsageError, match="policy: at least one name, each once, got ''"):
         bench(device(), [PAIR], [], Settings(0.02, 1))
