@@ -13,11 +13,12 @@ NAMES_FILE = "miriam-kernel-names"
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)".*$', re.MULTILINE)
 _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once.*$", re.MULTILINE)
-_TEXT_OR_COMMENT = re.compile(
-    r"""("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')|//[^\n]*|/\*.*?\*/""", re.DOTALL
+_QUOTED = r"""(?P<quoted>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
+_COMMENT = re.compile(rf"{_QUOTED}|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_DYNAMIC = re.compile(
+    rf"{_QUOTED}|\bextern\s+__shared__\s+(?P<type>[^;{{}}=#]*?)(?P<name>\w+)\s*\[\s*\]\s*;"
 )
-_DYNAMIC = re.compile(r"\bextern\s+__shared__\s+([^;{}=#]*?)(\w+)\s*\[\s*\]\s*;")
-_STATIC = re.compile(r"(?<!extern )\b__shared__\b([^;{}=#\"]*);")
+_STATIC = re.compile(rf"{_QUOTED}|(?<!extern )\b__shared__\b(?P<rest>[^;{{}}=#\"]*);")
 _ALIGN = re.compile(r"(?:__align__|alignas)\s*\([^()]*\)")
 _DECLARATOR = re.compile(r"(?P<head>(?:.*\W)?)(?P<name>[A-Za-z_]\w*)(?P<space>\s*)", re.DOTALL)
 _INSIDE = 'static_assert(*__builtin_FUNCTION(), "declare it inside a function");'
@@ -47,7 +48,7 @@ def _line(number: int, path: str) -> str:
 
 
 def _expand(path: Path, above: tuple[Path, ...]) -> str:
-    text = _TEXT_OR_COMMENT.sub(_blank, read_source(path))
+    text = _COMMENT.sub(_blank, read_source(path))
     above = (*above, path.resolve())
 
     def replace(match: re.Match[str]) -> str:
@@ -71,15 +72,17 @@ def _expand(path: Path, above: tuple[Path, ...]) -> str:
 
 def _blank(match: re.Match[str]) -> str:
     """Comments as blanks, so that words in them are never taken for code."""
-    return match[0] if match[1] else re.sub(r"[^\n]", " ", match[0])
+    return match[0] if match["quoted"] else re.sub(r"[^\n]", " ", match[0])
 
 
 def _dynamic_shared(match: re.Match[str]) -> str:
     """Turn ``extern __shared__ T name[];`` into a pointer; the lines stay where they are."""
-    element = " ".join(_ALIGN.sub("", match[1]).split())
+    if match["quoted"]:
+        return match[0]
+    element = " ".join(_ALIGN.sub("", match["type"]).split())
     lines = "\n" * match[0].count("\n")
     return (
-        f"{element}* const {match[2]} = "
+        f"{element}* const {match['name']} = "
         f"reinterpret_cast<{element}*>(miriam_host::dynamic_shared()); {_INSIDE}{lines}"
     )
 
@@ -90,8 +93,10 @@ def _static_shared(match: re.Match[str]) -> str:
     As a macro it is thread-local memory whose address g++ asks for again and again, which costs
     a third of a convolution's time; a reference that g++ can not look through is asked for once.
     """
+    if match["quoted"]:
+        return match[0]
     line = match.string[match.string.rfind("\n", 0, match.start()) + 1 : match.start()]
-    pieces = [_declarator(p) for p in _split(match[1])]
+    pieces = [_declarator(p) for p in _split(match["rest"])]
     if line.lstrip().startswith("#") or not pieces or None in pieces:
         return match[0]
     renamed, references = [], ""
