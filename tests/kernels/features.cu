@@ -140,3 +140,28 @@ __global__ void declarations(int* out) {
   out[3] = macro_bait[1];
   out[4] = text[0] == '/' && __LINE__ == 141;
 }
+
+// One warp waits at a barrier while the other works on among itself and exits.
+__global__ void warps_part(int* out) {
+  __shared__ int total;
+  if (threadIdx.x >= 32) {
+    int v = threadIdx.x;
+    for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(0xffffffffu, v, offset);
+    if (threadIdx.x == 32) total = v;
+    return;
+  }
+  __syncthreads();
+  out[threadIdx.x] = total;
+  __syncthreads();
+  out[threadIdx.x] += threadIdx.x;
+}
+
+// Ends only if both blocks run at the same time.
+__global__ void rendezvous(int* arrived) {
+  if (threadIdx.x == 0) {
+    atomicAdd(arrived, 1);
+    while (*static_cast<volatile int*>(arrived) < 2) {
+    }
+  }
+  __syncthreads();
+}

@@ -26,6 +26,7 @@ def run(
     args: Sequence[Argument] | None = None,
     shared: int = 0,
     seed: int = 0,
+    workers: int | None = None,
 ) -> dict[str, Array]:
     """The buffers of the kernel ``name`` after one launch; outputs have a shape and a dtype."""
     buffers = [Buffer(n, a.shape, "input", str(a.dtype)) for n, a in arrays.items()]
@@ -33,7 +34,7 @@ def run(
     program = single(
         SOURCE, name, buffers, grid=grid, block=block, args=args, dynamic_shared_bytes=shared
     )
-    request = Host(seed=seed).load(program, {}).request()
+    request = Host(seed=seed, workers=workers).load(program, {}).request()
     request.write(arrays)
     request.run(0)
     return {b.name: request.read(b.name) for b in buffers}
@@ -114,6 +115,11 @@ def test_threads_that_returned_are_not_waited_for() -> None:
     assert np.isnan(out["out"][50:].astype(np.float32)).all()  # nothing wrote there
 
 
+def test_a_warp_can_exit_while_another_one_waits() -> None:
+    out = run("warps_part", {}, {"out": ((32,), "int32")}, block=Dim3(64))["out"]
+    assert (out == np.arange(32, 64).sum() + np.arange(32)).all()
+
+
 def test_barriers_that_count() -> None:
     v = np.arange(-1, 49, dtype=np.int32)
     out = run("votes", {"in": v}, {"out": ((2, 50), "int32")}, block=Dim3(50))["out"]
@@ -144,14 +150,21 @@ def test_shared_memory_can_be_declared_in_many_ways() -> None:
     assert out.tolist() == [10, 6, 7, 8, 1]
 
 
-def test_a_missing_barrier_shows() -> None:
+def test_blocks_on_different_workers_run_at_the_same_time() -> None:
+    zero = np.zeros(1, np.int32)
+    out = run("rendezvous", {"in": zero}, {}, grid=Dim3(2), block=Dim3(64), workers=2)
+    assert out["in"].tolist() == [2]
+
+
+def test_a_missing_barrier_shows_and_the_seed_says_how() -> None:
     outs = [
         run("missing_barrier", {}, {"out": ((64,), "int32")}, block=Dim3(64), seed=seed)["out"]
-        for seed in (0, 1)
+        for seed in (0, 1, 0)
     ]
     expected = (np.arange(64) + 1) % 64
     assert all((out != expected).any() for out in outs)
     assert (outs[0] != outs[1]).any()
+    assert (outs[0] == outs[2]).all()
 
 
 def test_numbers_are_those_of_the_author() -> None:

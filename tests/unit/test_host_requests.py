@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
@@ -102,6 +103,20 @@ def test_requests_have_buffers_of_their_own_and_reads_are_copies() -> None:
     before[:] = 0
     assert first.outputs()["sums"].any()
     assert first.read("scale").tobytes() == two_steps_weights()["scale"].tobytes()
+
+
+def test_launches_of_several_threads_overlap() -> None:
+    program = Host(workers=2).load(two_steps(), two_steps_weights())
+
+    def solo(seed: int) -> bytes:
+        request = program.request()
+        request.write(two_steps_inputs(seed))
+        request.run_all()
+        return request.outputs()["sums"].tobytes()
+
+    alone = [solo(seed) for seed in range(40)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(solo, range(40))) == alone
 
 
 def test_buffers_hold_nan_until_they_are_written() -> None:

@@ -123,7 +123,7 @@ void Block::arrange(dim3 shape) {
 // Runs every thread of `order_` until each one waits or has exited.
 void Block::phase() {
   cursor_ = 0;
-  resume_next(&scheduler_);
+  if (!order_.empty()) resume_next(&scheduler_);
 }
 
 void Block::select(Thread& thread) {
@@ -226,7 +226,8 @@ bool Block::release_barrier() {
     complaint_ = stuck("divergent barrier");
     return false;
   }
-  if (order_.size() != live_) {  // otherwise those that ran last are those that go on
+  // Where all of them ran last and none has exited, `order_` holds them already.
+  if (order_.size() != threads_.size() || live_ != threads_.size()) {
     order_.clear();
     for (Thread& thread : threads_) {
       if (thread.state == State::barrier) make_ready(thread);

@@ -163,7 +163,8 @@ void run_job(Job& job) {
   const Launch& launch = job.launch;
   job.order.assign(launch.blocks, launch.blocks + launch.count);
   Random(launch.seed, ~0ull).shuffle(job.order);
-  const auto wanted = static_cast<std::size_t>(std::min<std::int64_t>(launch.workers, launch.count));
+  const auto wanted = std::min<std::size_t>(static_cast<std::size_t>(launch.workers),
+                                            job.order.size());
   const auto workers = pool().take(wanted);
   job.active = static_cast<int>(wanted);
   for (Worker* worker : workers) worker->give(job);

@@ -33,8 +33,13 @@ inline unsigned ballot(const Site* site, unsigned mask, bool value) {
   return static_cast<unsigned>(collective(site, Collective::vote, mask, value, 0));
 }
 
-inline int any(const Site* site, unsigned mask, bool value) { return ballot(site, mask, value) != 0u; }
-inline int all(const Site* site, unsigned mask, bool value) { return ballot(site, mask, !value) == 0u; }
+inline int any(const Site* site, unsigned mask, bool value) {
+  return ballot(site, mask, value) != 0u;
+}
+
+inline int all(const Site* site, unsigned mask, bool value) {
+  return ballot(site, mask, !value) == 0u;
+}
 
 inline void sync(const Site* site, unsigned mask = 0xffffffffu) {
   collective(site, Collective::sync, mask, 0, 0);
