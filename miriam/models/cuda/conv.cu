@@ -73,6 +73,22 @@ __device__ __forceinline__ void fetch_patch(float (&fetched)[T::kFetchB],
   }
 }
 
+// The fetched slice into shared memory, weights transposed.
+template <class T, int TileN>
+__device__ __forceinline__ void stage(float* a_tile, float* b_tile,
+                                      const float (&fetched_a)[T::kFetchA],
+                                      const float (&fetched_b)[T::kFetchB], int thread) {
+#pragma unroll
+  for (int i = 0; i < T::kFetchA; ++i) {
+    const int quad = thread + i / 4 * kThreads;
+    a_tile[(quad % T::kQuads * 4 + i % 4) * T::kStrideA + quad / T::kQuads] = fetched_a[i];
+  }
+#pragma unroll
+  for (int i = 0; i < T::kFetchB; ++i) {
+    b_tile[(thread / TileN + i * T::kRowsB) * TileN + thread % TileN] = fetched_b[i];
+  }
+}
+
 // Adds a group's share of a slice to its piece: a column of weights times a row of patches per k.
 template <int ThreadM, int Steps, int StrideA, int StrideB>
 __device__ __forceinline__ void multiply(float (&sum)[ThreadM][kThreadN], const float* a_column,
@@ -166,17 +182,7 @@ __global__ void __launch_bounds__(kThreads)
           b_tile + group * kShare * TileN + piece_n);
     }
     __syncthreads();
-    if (s < slices) {
-#pragma unroll
-      for (int i = 0; i < T::kFetchA; ++i) {
-        const int quad = thread + i / 4 * kThreads;
-        a_tile[(quad % T::kQuads * 4 + i % 4) * T::kStrideA + quad / T::kQuads] = fetched_a[i];
-      }
-#pragma unroll
-      for (int i = 0; i < T::kFetchB; ++i) {
-        b_tile[(fetch_row + i * T::kRowsB) * TileN + thread % TileN] = fetched_b[i];
-      }
-    }
+    if (s < slices) stage<T, TileN>(a_tile, b_tile, fetched_a, fetched_b, thread);
     __syncthreads();
   }
 
