@@ -32,7 +32,7 @@ def mdtb(
     workload: Annotated[str, typer.Option(help="Workloads, separated by commas.")] = "A,B,C,D",
     seconds: Annotated[float, typer.Option(help="Device time of each row.")] = 0.5,
     seed: Annotated[int, typer.Option(help="Seed of arrivals, weights and inputs.")] = 1,
-    in_flight: Annotated[int, typer.Option(help="Requests in flight of the normal task.")] = 2,
+    in_flight: Annotated[int, typer.Option(help="Requests in flight of the normal task.")] = 4,
     compute: Annotated[
         bool, typer.Option("--compute", help="Compute every request and check it bit for bit.")
     ] = False,

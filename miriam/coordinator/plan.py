@@ -22,12 +22,15 @@ class Grant:
 
     ``blocks``: resident physical blocks of all normal steps together; 0 holds the step.
     ``threads``: threads per physical block, 0 for the original's.
-    ``sms``: the half-open range of SMs that they may use, None for all.
+    ``sms``: the half-open range of SMs that they may use, None for all. ``ahead``: its blocks are
+    placed before the critical blocks that wait; behind a critical kernel with more blocks than
+    the GPU holds, none would be placed until that has placed its last.
     """
 
     blocks: int
     threads: int = 0
     sms: tuple[int, int] | None = None
+    ahead: bool = False
 
 
 CLOSED = Grant(blocks=0)

@@ -45,11 +45,12 @@ ARCHITECTURES: dict[str, SmLimits] = {
 
 @dataclass(frozen=True, slots=True)
 class GpuSpec:
-    """A GPU as a policy sees it: its name, architecture and number of SMs."""
+    """A GPU as a policy sees it: name, architecture, SMs, DRAM bandwidth (0: unknown)."""
 
     name: str
     arch: str
     sms: int
+    dram_gbps: float = 0.0
 
     @property
     def limits(self) -> SmLimits:

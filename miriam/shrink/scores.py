@@ -36,12 +36,18 @@ class Overheads:
 
     @classmethod
     def of_solo(
-        cls, solo_ns: int, *, share: float = BUDGET_SHARE, relaunch_ns: int = RELAUNCH_NS
+        cls,
+        solo_ns: int,
+        *,
+        share: float = BUDGET_SHARE,
+        least_ns: int = 0,
+        relaunch_ns: int = RELAUNCH_NS,
     ) -> Overheads:
-        """Thresholds of ``share`` of the kernel's time alone on the GPU, each."""
+        """Thresholds of ``share`` of the kernel's time alone on the GPU, each; not under
+        ``least_ns``, which is what waiting for the critical kernel instead would cost."""
         if solo_ns < 0 or share < 0:
             raise UsageError("overhead budget", "no negative time or share", (solo_ns, share))
-        budget_ns = int(solo_ns * share)
+        budget_ns = max(least_ns, int(solo_ns * share))
         return cls(max_blk_ns=budget_ns, max_pt_ns=budget_ns, relaunch_ns=relaunch_ns)
 
 

@@ -40,7 +40,8 @@ class Pruning:
 class Space:
     """The design space of ``kernel`` beside ``critical`` on ``gpu``.
 
-    ``literal`` takes Eq. 1 to Eq. 3 as the paper prints them.
+    ``literal`` takes Eq. 1 to Eq. 3 as the paper prints them. ``room`` is what the critical
+    kernel leaves over where the caller knows more of it than Eq. 2 does.
     """
 
     gpu: GpuSpec
@@ -48,11 +49,12 @@ class Space:
     kernel: KernelSpec
     overheads: Overheads
     literal: bool = False
+    room: Limits | None = None
 
     @property
     def limits(self) -> Limits:
-        """Eq. 2 for this pair of kernels."""
-        return left_over(self.gpu, self.critical, literal=self.literal)
+        """``room`` where it is given, else Eq. 2 for this pair of kernels."""
+        return self.room or left_over(self.gpu, self.critical, literal=self.literal)
 
     def candidates(self) -> tuple[Candidate, ...]:
         """Every slice size of the plan with every variant's threads."""

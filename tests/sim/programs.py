@@ -37,11 +37,12 @@ def gpu(sms: int = 4, **changes: float) -> GpuModel:
     figures: dict[str, float] = {
         "clock_mhz": 1_000,
         "fp32_lanes_per_sm": 50,
-        "dram_gbps": 100.0,
         "l2_bytes": 1 << 20,
         "l2_bytes_per_clock_per_sm": 1_000,
         "issue_efficiency": 1.0,
+        "saturating_warps": 16,
+        "bytes_in_flight_per_warp": 2_048,
         "block_start_ns": 0.0,
         **changes,
     }
-    return GpuModel(spec=GpuSpec("test", "sm_75", sms), source="made up", **figures)  # type: ignore[arg-type]
+    return GpuModel(spec=GpuSpec("test", "sm_75", sms, 100.0), source="made up", **figures)  # type: ignore[arg-type]

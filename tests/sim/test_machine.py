@@ -154,6 +154,6 @@ def test_small_programs_stay_in_l2() -> None:
 def test_worlds_keep_the_memory_and_lose_the_sms() -> None:
     model = gpu(sms=4, costs=FREE)
     assert model.world(2).spec.sms == 2
-    assert model.world(2).dram_gbps == model.dram_gbps
+    assert model.world(2).spec.dram_gbps == model.spec.dram_gbps
     work = program("p", [(kernel(16), Cost(1e5, 0, 0))])
     assert alone_ns(model.world(2), work) == pytest.approx(2 * alone_ns(model, work), rel=0.02)

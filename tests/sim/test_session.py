@@ -278,3 +278,22 @@ def test_bad_submissions_name_field_rule_and_value() -> None:
     session.advance(1_000)
     with pytest.raises(UsageError, match="arrival_ns: not before now, 1000, got 10"):
         session.submit(0, 10)
+
+
+@given(
+    grant=st.builds(Grant, blocks=st.integers(1, 24), threads=st.sampled_from([0, 128, 256])),
+    blocks=st.integers(1, 40),
+    in_flight=st.integers(1, 4),
+)
+@settings(max_examples=60, deadline=None)
+def test_steps_that_share_a_grant_all_make_progress(
+    grant: Grant, blocks: int, in_flight: int
+) -> None:
+    """No step leaves for a wider launch again and again without running a block."""
+    tasks = [critical(steps=4_000), normal(blocks=blocks, in_flight=in_flight)]
+    session = open_recorded(tasks, Fixed(((grant,),)))
+    session.submit(0, 0)
+    for _ in range(in_flight):
+        session.submit(1, 20_000)
+    done = collect(session, in_flight)
+    assert [c.task for c in done] == [1] * in_flight

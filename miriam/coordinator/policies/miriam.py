@@ -1,10 +1,11 @@
 """Miriam: normal steps co-run as shards that fit what each critical step leaves over.
 
 For every (critical step, normal step) the shaded tree is evaluated beforehand: of its head
-shards within Eq. 2's limits, the one with the best WIScore * OScore becomes the grant (sections
-2 and 3 of arXiv 2307.04339). What is dynamic, how much is left and where a shard ends, is the
-step's counter on the device. Alone, a normal step has the whole GPU: the original kernel when
-it is short, the elastic form, which can be asked to leave, when it is long.
+shards within what is left over (Eq. 2, and leftover.py for what Eq. 2 does not see), the one with
+the best WIScore * OScore becomes the grant (sections 2 and 3 of arXiv 2307.04339). What is
+dynamic, how much is left and where a shard ends, is the step's counter on the device. Alone, a
+normal step has the whole GPU: the original kernel when it is short, the elastic form, which can
+be asked to leave, when it is long.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from miriam.coordinator.gates import YIELD_TARGET_NS
+from miriam.coordinator.leftover import TimedStep, left_beside
 from miriam.coordinator.plan import (
     CLOSED,
     ORDERED,
@@ -25,8 +27,11 @@ from miriam.coordinator.plan import (
 )
 from miriam.coordinator.policy import Snapshot, Waiting, admit_in_flight
 from miriam.coordinator.task import Mix
-from miriam.kernels import KernelSpec
+from miriam.kernels import GpuSpec
 from miriam.shrink import Critical, Overheads, Space
+
+WAITING_NS = 100_000
+"""A step that is held waits for whole critical steps; overhead up to that long is bearable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,27 +66,27 @@ class Miriam:
         return StepPlan(Level.GRANT, Level.YIELD if long else Level.GATE)
 
     def _table(self, mix: Mix, critical: int, normal: int) -> GrantTable:
-        known: dict[tuple[int, int], tuple[Grant, ...]] = {}
-        rows = []
-        for step in mix.tasks[critical].program.steps:
-            key = (step.kernel.blocks, step.kernel.threads)
-            if key not in known:
-                known[key] = self._row(mix, Critical(*key), normal)
-            rows.append(known[key])
-        return tuple(rows)
-
-    def _row(self, mix: Mix, critical: Critical, normal: int) -> tuple[Grant, ...]:
-        steps = zip(mix.tasks[normal].program.steps, mix.step_ns[normal], strict=True)
+        beside = _timed(mix, normal)
         return tuple(
-            self._grant(mix, critical, step.kernel, step_ns) if step.rigid is None else CLOSED
-            for step, step_ns in steps
+            tuple(self._grant(mix.gpu, current, step) for step in beside)
+            for current in _timed(mix, critical)
         )
 
-    def _grant(self, mix: Mix, critical: Critical, kernel: KernelSpec, step_ns: int) -> Grant:
+    def _grant(self, gpu: GpuSpec, critical: TimedStep, normal: TimedStep) -> Grant:
+        room = left_beside(gpu, critical, normal)
+        if normal.step.rigid is not None or room is None:
+            return CLOSED
+        current, kernel = critical.step.kernel, normal.step.kernel
         # One resident form claims all its shards, so a fragment costs a claim and no launch.
-        overheads = Overheads.of_solo(step_ns, relaunch_ns=0)
-        kept = Space(mix.gpu, critical, kernel, overheads).prune().kept
-        return Grant(kept[0].blocks, kept[0].threads) if kept else CLOSED
+        overheads = Overheads.of_solo(normal.alone_ns, least_ns=WAITING_NS, relaunch_ns=0)
+        running = Critical(current.blocks, current.threads)
+        kept = Space(gpu, running, kernel, overheads, room=room).prune().kept
+        return Grant(kept[0].blocks, kept[0].threads, ahead=True) if kept else CLOSED
+
+
+def _timed(mix: Mix, task: int) -> tuple[TimedStep, ...]:
+    steps = mix.tasks[task].program.steps
+    return tuple(TimedStep(*pair) for pair in zip(steps, mix.step_ns[task], strict=True))
 
 
 POLICY = Miriam()

@@ -49,7 +49,10 @@ class SimDevice:
     ) -> SimSession:
         """Open a session for ``tasks`` under ``policy``."""
         mix = Mix(self.gpu, tuple(tasks), tuple(self._solo_ns(t.program) for t in tasks))
-        forms = [Forms(self.model, t.program) for t in tasks]
+        total_bytes = sum(t.program.footprint_bytes for t in tasks)
+        forms = [
+            Forms(self.model, t.program, total_bytes - t.program.footprint_bytes) for t in tasks
+        ]
         programs = None
         if self._host is not None:
             programs = [self._host.load(t.program, t.weights) for t in tasks]

@@ -8,7 +8,7 @@ from miriam.devices.sim.model import BlockProfile, GpuModel, block_profile
 from miriam.kernels import BlockFootprint, Program, footprint, resident_blocks
 
 CACHED_SHARE = 0.5
-"""A program whose buffers fill at most this share of L2 finds them there at its next request."""
+"""Programs whose buffers together fill at most this share of L2 find them there again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +23,12 @@ class Form:
 class Forms:
     """The forms of one program's steps, made when first asked for."""
 
-    def __init__(self, model: GpuModel, program: Program) -> None:
+    def __init__(self, model: GpuModel, program: Program, beside_bytes: int = 0) -> None:
+        """``beside_bytes``: the buffers of the programs that share the L2."""
         self._model = model
         self._program = program
-        self._cached = program.footprint_bytes <= CACHED_SHARE * model.l2_bytes
+        used_bytes = program.footprint_bytes + beside_bytes
+        self._cached = used_bytes <= CACHED_SHARE * model.l2_bytes
         self._made: dict[tuple[int, int, bool], Form] = {}
 
     def get(self, step: int, threads: int, *, elastic: bool) -> Form:

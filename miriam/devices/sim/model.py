@@ -19,7 +19,7 @@ class Costs:
     """Times of launching and coordinating, ns; measured on one H200 (docs/architecture.md)."""
 
     host_launch_ns: int = 8_000
-    node_ns: int = 1_000
+    node_ns: int = 1_400
     gate_ns: int = 700
     claim_ns: int = 700
     resume_ns: int = 2_600
@@ -39,16 +39,15 @@ class GpuModel:
     spec: GpuSpec
     clock_mhz: float
     fp32_lanes_per_sm: int
-    dram_gbps: float
     l2_bytes: int
     l2_bytes_per_clock_per_sm: float
     source: str
-    issue_efficiency: float = 0.65
-    saturating_warps: int = 16
-    bytes_in_flight_per_warp: int = 2_048
-    l2_latency_ns: float = 250.0
+    issue_efficiency: float = 0.42
+    saturating_warps: int = 8
+    bytes_in_flight_per_warp: int = 4_096
+    l2_latency_ns: float = 200.0
     dram_latency_ns: float = 600.0
-    block_start_ns: float = 1_000.0
+    block_start_ns: float = 1_600.0
     costs: Costs = field(default_factory=Costs)
 
     def world(self, sms: int) -> GpuModel:
@@ -116,7 +115,7 @@ def block_profile(
     in_flight = warps * model.bytes_in_flight_per_warp
     dram_bytes = 0.0 if cached else cost.dram_bytes
     l2_work = cost.l2_bytes / model.l2_bytes_per_ns
-    dram_work = dram_bytes / model.dram_gbps
+    dram_work = dram_bytes / model.spec.dram_gbps
     return BlockProfile(
         fixed_ns=model.block_start_ns + (model.costs.claim_ns if claim else 0),
         issue_ns=issue_work / min(1.0, warps / model.saturating_warps),

@@ -33,6 +33,9 @@ from miriam.errors import UsageError
 if TYPE_CHECKING:
     from miriam.devices.host import HostProgram, HostRequest
 
+AHEAD = -1
+"""The stream priority of shards that a grant places ahead; tasks have 0 and more."""
+
 
 class Run:
     """A request under way: its step, and what it computes on."""
@@ -75,7 +78,7 @@ class SimSession:
         self._ledger = Ledger()
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = count()
-        self._now_ns = 0
+        self._now_ns = self._host_ns = 0
         self._requests = [0] * len(mix.tasks)
         self._waiting: dict[Waiting, Run] = {}
         self._running: list[Run] = []
@@ -156,7 +159,9 @@ class SimSession:
             run = self._waiting.pop(waiting)
             self._running.append(run)
             self._last = run.task
-            self._after(self._costs.host_launch_ns, partial(self._begin_step, run))
+            # One host thread submits, one graph after the other.
+            self._host_ns = max(self._host_ns, self._now_ns) + self._costs.host_launch_ns
+            self._at(self._host_ns, partial(self._begin_step, run))
 
     def _complete(self, run: Run) -> None:
         if self._words.watched(run.task):
@@ -260,7 +265,8 @@ class SimSession:
         zones = self._machine.zones(task.sms)
         if grant is not None:
             zones &= self._zones(grant)
-        order = (task.stream_priority, next(self._sequence))
+        priority = AHEAD if grant is not None and grant.ahead else task.stream_priority
+        order = (priority, next(self._sequence))
         launch = Launch(order, zones, form, source, blocks, persistent=elastic)
         self._machine.enqueue(launch)
         return launch

@@ -75,7 +75,8 @@ class ElasticStep:
     """Persistent blocks that claim logical blocks under a grant.
 
     They leave when the grant shrinks. When at least twice as many could run, all of them leave so
-    that what is left is launched anew, wider.
+    that what is left is launched anew, wider; not before each has run a block, so that steps
+    that share a grant do not give way to each other for ever.
     """
 
     __slots__ = (
@@ -146,10 +147,10 @@ class ElasticStep:
         grant = self._grant()
         if grant.threads not in (0, self._shard.threads) or not zone & self._zones(grant):
             return 0
-        others = self._ledger.held - self._physical
-        wider = min(grant.blocks - others, self._full, unclaimed)
-        if wider >= 2 * self._width:
-            return 0
+        if self._claimed >= self._width:
+            others = self._ledger.held - self._physical
+            if min(grant.blocks - others, self._full, unclaimed) >= 2 * self._width:
+                return 0
         excess = max(0, self._ledger.held - grant.blocks)
         return max(0, min(blocks - excess, unclaimed))
 
