@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
+from miriam.compile.headers import cuda_folders
 from miriam.errors import MiriamError, SourceError, UsageError
 
 _ERROR = re.compile(r"^(?P<path>.+)\((?P<line>\d+)\): (?:\w+ )?error(?: #\S+)?: (?P<message>.*)$")
 _PTXAS = re.compile(r"^ptxas (?:error|fatal) *: (?P<message>.*)$", re.MULTILINE)
 _NAME_EXPRESSION = re.compile(r"^ *#pragma nv_mangled_name (?P<name>.*)$", re.MULTILINE)
-_NO_HEADERS = "NVRTC has no standard headers: use CUDA's built-in names, or your own .cuh"
+_NO_CUDA_HEADERS = "CUDA's headers are not installed: pip install miriam-gpu[cuda]"
+_NO_HEADERS = "NVRTC has none of the host's headers: drop it, or name its folder (-I)"
 
 
-def compile_error(source: Path, names: Sequence[str], log: str) -> MiriamError:
-    """The first error of ``log``, which NVRTC wrote for ``source`` and the name expressions."""
+def compile_error(text: str, path: str, names: Sequence[str], log: str) -> MiriamError:
+    """The first error of ``log``, which NVRTC wrote for ``text`` and the name expressions."""
     lines = log.splitlines()
-    for number, text in enumerate(lines):
-        if match := _ERROR.match(text):
+    for number, line in enumerate(lines):
+        if match := _ERROR.match(line):
             excerpt = _paragraph(lines[number + 1 :])
             if match["path"] == "__nv_name_map":
-                return _unknown_kernel(source, match["message"], excerpt)
+                return _unknown_kernel(path, match["message"], excerpt)
             message = match["message"]
             if "open source file" in message:
-                message = f"{message}; {_NO_HEADERS}"
+                message = f"{message}; {_NO_HEADERS if cuda_folders() else _NO_CUDA_HEADERS}"
             return SourceError(match["path"], int(match["line"]), message, excerpt)
     if match := _PTXAS.search(log):
-        return SourceError(str(source), _line_of(source, names, match["message"]), match["message"])
-    return MiriamError(f"{source}: NVRTC refused it without a position: {log.strip()}")
+        return SourceError(path, _line_of(text, names, match["message"]), match["message"])
+    return MiriamError(f"{path}: NVRTC refused it without a position: {log.strip()}")
 
 
 def _paragraph(lines: Sequence[str]) -> str:
@@ -36,15 +37,14 @@ def _paragraph(lines: Sequence[str]) -> str:
     return "\n".join(lines[:end])
 
 
-def _unknown_kernel(source: Path, message: str, excerpt: str) -> UsageError:
+def _unknown_kernel(path: str, message: str, excerpt: str) -> UsageError:
     match = _NAME_EXPRESSION.search(excerpt)
     got = match["name"] if match else excerpt
-    return UsageError(f"kernel name in {source}", f"a kernel of this file ({message})", got)
+    return UsageError(f"kernel name in {path}", f"a kernel of this file ({message})", got)
 
 
-def _line_of(source: Path, names: Sequence[str], message: str) -> int:
+def _line_of(text: str, names: Sequence[str], message: str) -> int:
     """Where the kernel whose lowered name ``message`` quotes is written; 1 if not in the file."""
-    text = source.read_text(errors="replace")
     for name in names:
         identifier = name.partition("<")[0].rpartition("::")[2].strip()
         quoted = rf"'(?:_Z\w*?{len(identifier)})?{re.escape(identifier)}"

@@ -1,60 +1,14 @@
-"""CUDA C++ to cubin through NVRTC: no GPU, no driver and no toolkit needed."""
+"""NVRTC itself: no GPU, no driver and no toolkit needed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from miriam.compile.cubin import read_resources
 from miriam.compile.diagnostics import compile_error
-from miriam.errors import MiriamError, MissingCapabilityError, UnknownNameError, UsageError
-from miriam.kernels import Resources
-
-_FMAD = {False: "-fmad=false", True: "-fmad=true"}
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """A cubin for one architecture and what is in it.
-
-    ``lowered`` and ``resources`` are keyed by the name expressions that were asked for;
-    ``lowered`` gives the symbol to load, ``log`` the compiler's warnings.
-    """
-
-    cubin: bytes
-    lowered: dict[str, str]
-    resources: dict[str, Resources]
-    log: str
-
-
-def compile_cubin(source: Path, names: Sequence[str], arch: str, *, fmad: bool = False) -> Compiled:
-    """Compile the kernels ``names`` of the CUDA C++ file ``source`` for ``arch`` (``sm_90``).
-
-    A name is a C++ name expression, ``conv2d<3, 1>`` for example; templates are instantiated.
-    Quoted includes are looked up beside the source. ``fmad`` lets a*b+c be contracted.
-    SourceError where the source is wrong; UsageError for an unreadable file or a name that is
-    no kernel of it; UnknownNameError for an architecture that this NVRTC does not know;
-    MissingCapabilityError without the ``cuda`` extra.
-    """
-    if not names:
-        raise UsageError("kernel names", "at least one", names)
-    try:
-        text = source.read_bytes()
-    except OSError as error:
-        raise UsageError("source", f"a readable file ({error.strerror})", str(source)) from error
-    known = supported_archs()
-    if arch not in known:
-        raise UnknownNameError("architecture", arch, known)
-    cubin, symbols, log = _build(source, text, names, (f"-arch={arch}", _FMAD[fmad], "-std=c++17"))
-    found = read_resources(cubin, arch)
-    for name, symbol in zip(names, symbols, strict=True):
-        if symbol not in found:
-            raise UsageError(f"kernel name in {source}", "a __global__ function", name)
-    resources = {name: found[symbol] for name, symbol in zip(names, symbols, strict=True)}
-    return Compiled(cubin, dict(zip(names, symbols, strict=True)), resources, log)
+from miriam.errors import MiriamError, MissingCapabilityError
 
 
 def supported_archs() -> tuple[str, ...]:
@@ -62,19 +16,32 @@ def supported_archs() -> tuple[str, ...]:
     return tuple(f"sm_{number}" for number in _call(_nvrtc().nvrtcGetSupportedArchs()))
 
 
-def _build(
-    source: Path, text: bytes, names: Sequence[str], options: Sequence[str]
+def identity() -> str:
+    """What tells this NVRTC from others: its library, when and how large it was written."""
+    _nvrtc()
+    from cuda.pathfinder import load_nvidia_dynamic_lib
+
+    path = Path(load_nvidia_dynamic_lib("nvrtc").abs_path or "")
+    written = path.stat()
+    return f"{path} {written.st_mtime_ns} {written.st_size}"
+
+
+def build(
+    text: str, name: str, names: Sequence[str], options: Sequence[str]
 ) -> tuple[bytes, list[str], str]:
-    """The cubin, the lowered names in the order of ``names``, and the log."""
+    """The cubin, the lowered names in the order of ``names``, and the log.
+
+    ``name`` is the file that the text stands for. The interpreter runs on meanwhile.
+    """
     nvrtc: Any = _nvrtc()
-    with _program(nvrtc, text, source) as program:
-        for name in names:
-            _call(nvrtc.nvrtcAddNameExpression(program, name.encode()))
+    with _program(nvrtc, text, name) as program:
+        for kernel in names:
+            _call(nvrtc.nvrtcAddNameExpression(program, kernel.encode()))
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])
         written = _read(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
         log = written.rstrip(b"\0").decode(errors="replace").strip()
         if status == nvrtc.nvrtcResult.NVRTC_ERROR_COMPILATION:
-            raise compile_error(source, names, log)
+            raise compile_error(text, name, names, log)
         _call((status,))
         cubin = _read(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
         symbols = [_call(nvrtc.nvrtcGetLoweredName(program, n.encode())).decode() for n in names]
@@ -95,8 +62,10 @@ def _nvrtc() -> Any:
 
 
 @contextmanager
-def _program(nvrtc: Any, text: bytes, source: Path) -> Iterator[Any]:
-    program = _call(nvrtc.nvrtcCreateProgram(text, str(source).encode(), 0, None, None))
+def _program(nvrtc: Any, text: str, name: str) -> Iterator[Any]:
+    # Bytes that are no UTF-8 were read as surrogates; they go back as they came.
+    source = text.encode(errors="surrogateescape")
+    program = _call(nvrtc.nvrtcCreateProgram(source, name.encode(), 0, None, None))
     try:
         yield program
     finally:

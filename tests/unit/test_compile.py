@@ -41,6 +41,11 @@ extern "C" __global__ void spills(float* x) {
 """
 
 
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MIRIAM_CACHE_DIR", str(tmp_path / "cache"))
+
+
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     (tmp_path / "twice.cuh").write_text(HEADER)
@@ -105,9 +110,9 @@ def test_error_in_an_include_names_the_include(source: Path) -> None:
     assert (caught.value.path, caught.value.line) == (str(header), 2)
 
 
-def test_standard_headers_say_what_to_do(tmp_path: Path) -> None:
-    path = written(tmp_path, "#include <stdint.h>\n")
-    with pytest.raises(SourceError, match="NVRTC has no standard headers: use CUDA's built-in"):
+def test_a_host_header_says_what_to_do(tmp_path: Path) -> None:
+    path = written(tmp_path, "#include <iostream>\n")
+    with pytest.raises(SourceError, match="NVRTC has none of the host's headers: drop it"):
         compile_cubin(path, ["k"], "sm_90")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import ctypes
 import os
 import platform
 import re
@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from miriam.compile import Cache, cache_folder
 from miriam.devices.host.source import NAMES_FILE, read_source, translation_unit
-from miriam.errors import MissingCapabilityError, SourceError, UsageError
+from miriam.errors import MiriamError, MissingCapabilityError, SourceError, UsageError
 
 SHIM = Path(__file__).parent / "shim"
 OLDEST_COMPILER = 12
@@ -33,21 +34,34 @@ _RUNTIME_FLAGS = (
     f"-Wl,--version-script={SHIM / 'exports.map'}",
 )
 _MESSAGE = re.compile(r"^(?P<path>.+?):(?P<line>\d+):(?:(?P<column>\d+):)? (?:fatal )?error: ")
-_DIGEST_BYTES = 32
 
 
 def default_cache_dir() -> Path:
     """``$MIRIAM_CACHE_DIR/host``, or ``~/.cache/miriam/host``."""
-    root = os.environ.get("MIRIAM_CACHE_DIR")
-    return Path(root) / "host" if root else Path.home() / ".cache" / "miriam" / "host"
+    return cache_folder("host")
+
+
+def load_library(path: Path, source: str, mode: int = ctypes.DEFAULT_MODE) -> ctypes.CDLL:
+    """Load the shared object made from ``source``; MiriamError when the loader refuses it."""
+    try:
+        return ctypes.CDLL(str(path), mode=mode)
+    except OSError as error:
+        reason = str(error).removeprefix(f"{path}: ")
+        advice = "define whatever its kernels call in the same file or a quoted include"
+        raise MiriamError(
+            f"{source}: g++ took it but it does not load: {reason}; {advice}"
+        ) from None
 
 
 class Builder:
-    """Compiles the runtime and kernel sources into shared objects in ``cache_dir``."""
+    """Compiles the runtime and kernel sources into shared objects in ``cache_dir``.
+
+    The loader ignores the digest that the cache puts behind an object.
+    """
 
     def __init__(self, cache_dir: Path) -> None:
         self._compiler, self._identity = _find_compiler()
-        self._cache_dir = cache_dir
+        self._cache = Cache(cache_dir)
 
     def runtime(self) -> Path:
         """The runtime's shared object."""
@@ -68,26 +82,10 @@ class Builder:
 
     def _cached(self, flags: Sequence[str], sources: Sequence[str], text: str | None) -> Path:
         parts = [self._identity, _shim_text(), *flags, *sources, text or ""]
-        key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-        target = self._cache_dir / f"{key}.so"
-        if not _intact(target):
-            self._compile(flags, sources, text, target)
-        return target
+        return self._cache.fetch(parts, lambda: self._compile(flags, sources, text), ".so").path
 
-    def _compile(
-        self, flags: Sequence[str], sources: Sequence[str], text: str | None, target: Path
-    ) -> None:
-        try:
-            self._cache_dir.mkdir(parents=True, exist_ok=True)
-            scratch = tempfile.TemporaryDirectory(dir=self._cache_dir, prefix="build-")
-        except OSError as error:
-            raise UsageError(
-                "cache directory",
-                "writable",
-                str(self._cache_dir),
-                f"set MIRIAM_CACHE_DIR: {error}",
-            ) from None
-        with scratch as folder:
+    def _compile(self, flags: Sequence[str], sources: Sequence[str], text: str | None) -> bytes:
+        with tempfile.TemporaryDirectory(prefix="miriam-") as folder:
             made = Path(folder) / "made.so"
             done = subprocess.run(
                 [self._compiler, *flags, *sources, "-o", str(made)],
@@ -99,25 +97,13 @@ class Builder:
             )
             if done.returncode:
                 raise _CompilerError(done.stderr)
-            content = made.read_bytes()
-            # The loader ignores what follows the object, so that its digest can travel with it.
-            made.write_bytes(content + hashlib.sha256(content).digest())
-            made.replace(target)
+            return made.read_bytes()
 
 
 class _CompilerError(Exception):
     def __init__(self, output: str) -> None:
         super().__init__(output)
         self.output = output
-
-
-def _intact(path: Path) -> bool:
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return False
-    digest = hashlib.sha256(content[:-_DIGEST_BYTES]).digest()
-    return content[-_DIGEST_BYTES:] == digest
 
 
 def _find_compiler() -> tuple[str, str]:

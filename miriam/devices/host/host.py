@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from miriam.devices.contract import Arrays
 from miriam.devices.host.arrays import check_arrays
-from miriam.devices.host.build import Builder, default_cache_dir
+from miriam.devices.host.build import Builder, default_cache_dir, load_library
 from miriam.devices.host.runtime import Launch, Memory, Runtime, process_runtime
 from miriam.errors import UnknownNameError, UsageError
 from miriam.kernels import Argument, Pointer, Program, Step
@@ -57,7 +57,7 @@ class Host:
             built = pool.map(lambda s: self._builder.kernels(Path(s), sorted(names[s])), names)
         kernels = {}
         for source, path in zip(names, built, strict=True):
-            library = ctypes.CDLL(str(path))
+            library = load_library(path, source)
             for index, name in enumerate(sorted(names[source])):
                 kernels[source, name] = _Kernel(self._runtime, library, index)
         return kernels

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from miriam.devices.host.build import load_library
 from miriam.errors import ExecutionError
 from miriam.kernels import Buffer
 
@@ -45,7 +46,7 @@ class Runtime:
 
     def __init__(self, path: Path) -> None:
         # Global, because the kernels' objects leave the runtime's names open.
-        self._library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+        self._library = load_library(path, "the host runtime", ctypes.RTLD_GLOBAL)
         self._library.miriam_host_reserve.argtypes = [ctypes.c_size_t]
         self._library.miriam_host_reserve.restype = ctypes.c_void_p
         self._library.miriam_host_release.argtypes = [ctypes.c_void_p, ctypes.c_size_t]

@@ -1,0 +1,3 @@
+// For NVRTC, which has no standard headers.
+#pragma once
+#include <cuda/std/cstdint>
