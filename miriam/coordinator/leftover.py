@@ -33,9 +33,10 @@ def left_beside(gpu: GpuSpec, critical: TimedStep, normal: TimedStep) -> Limits 
     """What ``normal`` may hold beside ``critical``, None for nothing.
 
     Two steps bound by DRAM would halve each other's bandwidth; a short one, which moves little, is
-    let through, or it would stop its whole request for the length of the critical step. A critical step with more blocks
-    than the GPU holds takes every place that a persistent block would keep from it; only its
-    last wave leaves something, too late to be handed out. Otherwise Eq. 2.
+    let through, or it would stop its whole request for the length of the critical step. A
+    critical step with more blocks than the GPU holds takes every place that a persistent block
+    would keep from it; only its last wave leaves something, too late to be handed out.
+    Otherwise Eq. 2.
     """
     kernel = critical.step.kernel
     limits = gpu.limits

@@ -53,11 +53,16 @@ ORDERED = StepPlan(Level.ORDER, Level.ORDER)
 
 @dataclass(frozen=True, slots=True)
 class TaskPlan:
-    """How one task is issued: its streams' priority, its steps, and its SMs (None for all)."""
+    """How one task is issued: its streams' priority, its steps, and its SMs (None for all).
+
+    ``borders``: the steps before which its requests wait until every running request is at a
+    border or has finished (barriers between streams).
+    """
 
     stream_priority: int
     steps: tuple[StepPlan, ...]
     sms: tuple[int, int] | None = None
+    borders: frozenset[int] = frozenset()
 
 
 GrantTable = tuple[tuple[Grant, ...], ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -256,7 +257,7 @@ def test_sequential_takes_turns() -> None:
         session.submit(task, 0)
     done = collect(session, 6)
     assert [c.task for c in done] == [1, 2, 0, 1, 2, 0]
-    for before, after in zip(done, done[1:], strict=False):
+    for before, after in pairwise(done):
         assert after.start_ns >= before.finish_ns
 
 

@@ -84,6 +84,7 @@ class SimSession:
         self._running: list[Run] = []
         self._last = -1
         self._gated: list[Callable[[], bool]] = []
+        self._at_border: list[Run] = []
         self._completed: list[Completion] = []
 
     @property
@@ -180,6 +181,7 @@ class SimSession:
             )
         )
         self._admit()
+        self._open_border()
 
     # Control words.
 
@@ -196,6 +198,20 @@ class SimSession:
     # Steps.
 
     def _begin_step(self, run: Run) -> None:
+        if run.step in self._plan.tasks[run.task].borders:
+            self._at_border.append(run)
+            self._open_border()
+        else:
+            self._start_step(run)
+
+    def _open_border(self) -> None:
+        """Let all go on once every running request is at a border."""
+        if self._at_border and len(self._at_border) == len(self._running):
+            waiting, self._at_border = self._at_border, []
+            for run in waiting:
+                self._start_step(run)
+
+    def _start_step(self, run: Run) -> None:
         run.began_ns = self._now_ns
         if self._words.changes_at(run.task, run.step):
             self._after(self._costs.control_write_ns, partial(self._write, run, run.step))

@@ -149,7 +149,7 @@ class ElasticStep:
             return 0
         if self._claimed >= self._width:
             others = self._ledger.held - self._physical
-            if min(grant.blocks - others, self._full, unclaimed) >= 2 * self._width:
+            if min(grant.blocks - others, self._full, unclaimed) >= 2 * self._physical:
                 return 0
         excess = max(0, self._ledger.held - grant.blocks)
         return max(0, min(blocks - excess, unclaimed))

@@ -39,8 +39,10 @@ class Words:
         smallest = UNLIMITED
         for (critical, _), critical_step in self._steps.items():
             table = self._grants.get((critical, task))
-            if table is not None and table[critical_step][step].blocks < smallest.blocks:
-                smallest = table[critical_step][step]
+            if table is not None:
+                grant = table[critical_step][step]
+                if smallest is UNLIMITED or grant.blocks < smallest.blocks:
+                    smallest = grant
         return smallest
 
 
