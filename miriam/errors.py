@@ -47,10 +47,13 @@ class MissingCapabilityError(MiriamError):
 class SourceError(MiriamError):
     """Source text that a compiler or parser refused, with its position and message."""
 
-    def __init__(self, path: str, line: int, message: str, excerpt: str = "") -> None:
-        self.path, self.line, self.excerpt = path, line, excerpt
+    def __init__(
+        self, path: str, line: int, message: str, excerpt: str = "", column: int = 0
+    ) -> None:
+        self.path, self.line, self.excerpt, self.column = path, line, excerpt, column
         tail = f"\n{excerpt}" if excerpt else ""
-        super().__init__(f"{path}:{line}: {message}{tail}")
+        place = f"{line}:{column}" if column else f"{line}"
+        super().__init__(f"{path}:{place}: {message}{tail}")
 
 
 class ExecutionError(MiriamError):

@@ -1,0 +1,119 @@
+"""Questions to ask of tree-sitter's nodes of CUDA C++; nothing here recurses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+
+from tree_sitter import Node
+
+WORD = re.compile(r"[A-Za-z_]\w*")
+_DECLARATORS = {
+    "pointer_declarator",
+    "reference_declarator",
+    "array_declarator",
+    "init_declarator",
+    "parenthesized_declarator",
+    "variadic_declarator",
+    "attributed_declarator",
+    "function_declarator",
+}
+_NAMES = {
+    "identifier",
+    "type_identifier",
+    "field_identifier",
+    "namespace_identifier",
+    "qualified_identifier",
+    "template_function",
+    "operator_name",
+    "destructor_name",
+    "operator_cast",
+}
+
+
+def text(node: Node) -> str:
+    """The source text of ``node``."""
+    return (node.text or b"").decode(errors="replace")
+
+
+def words(node: Node) -> frozenset[str]:
+    """All identifiers and keywords in ``node``, those in strings included."""
+    return frozenset(WORD.findall(text(node)))
+
+
+def walk(node: Node, skip: Collection[str] = ()) -> Iterator[Node]:
+    """``node`` and all below it, in source order; not inside nodes of the types ``skip``."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        if current.type not in skip or current is node:
+            stack.extend(reversed(current.children))
+
+
+def find(node: Node, *types: str) -> list[Node]:
+    """The nodes of these types in ``node``, itself included, in source order."""
+    return [n for n in walk(node) if n.type in types]
+
+
+def declarator(node: Node) -> Node | None:
+    """The innermost named part of a declarator, or None when it declares no name."""
+    current: Node | None = node
+    while current is not None and current.type not in _NAMES:
+        if current.type not in _DECLARATORS:
+            return None
+        below = current.child_by_field_name("declarator")
+        if below is None:
+            kids = current.named_children
+            inner = [c for c in kids if c.type in _DECLARATORS or c.type in _NAMES]
+            below = inner[0] if inner else None
+        current = below
+    return current
+
+
+def function_declarator(node: Node) -> Node | None:
+    """The ``name(parameters)`` of a function's definition or declaration, or None."""
+    current = node.child_by_field_name("declarator")
+    while current is not None and current.type in _DECLARATORS:
+        if current.type == "function_declarator":
+            inner = current.child_by_field_name("declarator")
+            # int (*f)(int) declares a pointer.
+            return current if inner is not None and inner.type in _NAMES else None
+        below = current.child_by_field_name("declarator")
+        current = below or (current.named_children[-1] if current.named_children else None)
+    return None
+
+
+def last_name(node: Node) -> str:
+    """The name without qualifiers and template arguments: ``f`` for ``a::f<int>``."""
+    current = node
+    while current.type in ("qualified_identifier", "template_function", "template_type"):
+        below = current.child_by_field_name("name")
+        if below is None:
+            break
+        current = below
+    return text(current)
+
+
+def callee(call: Node) -> Node | None:
+    """What a call expression calls, as a name; None for members and computed functions."""
+    function = call.child_by_field_name("function")
+    named = {"identifier", "qualified_identifier", "template_function"}
+    return function if function is not None and function.type in named else None
+
+
+def called_name(call: Node) -> str:
+    """The last name of what is called, members included; empty if it is computed."""
+    function = call.child_by_field_name("function")
+    if function is None:
+        return ""
+    if function.type == "field_expression":
+        field = function.child_by_field_name("field")
+        return last_name(field) if field is not None else ""
+    return last_name(function) if callee(call) is not None else ""
+
+
+def arguments(call: Node) -> list[Node]:
+    """The argument expressions of a call."""
+    found = call.child_by_field_name("arguments")
+    return [c for c in found.named_children if c.type != "comment"] if found else []

@@ -1,0 +1,81 @@
+"""What the generator answers: per kernel what became elastic, and the text that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from miriam.errors import UnknownNameError
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a kernel has a form; if not: the rule that refused it, why, and where.
+
+    ``reason`` is a stable name (docs/transforms), ``path``, ``line`` and ``column`` point into
+    the user's files, ``excerpt`` is that line with a caret.
+    """
+
+    ok: bool
+    reason: str = ""
+    detail: str = ""
+    path: str = ""
+    line: int = 0
+    column: int = 0
+    excerpt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ElasticKernel:
+    """One kernel: verdicts, emitted text, and what the forms are called.
+
+    ``name`` is qualified (``ns::blur``); ``path`` and ``line`` say where it is written.
+    ``template`` holds the names of its template parameters. ``grid`` covers slice and
+    persistent, ``yields`` stopping and resuming, ``block`` fewer threads per logical block.
+    ``entries`` gives each form's kernel name (``{"slice": "ns::blur__slice", ...}``).
+    ``source`` can be compiled alone; it is empty when nothing became elastic.
+    """
+
+    name: str
+    path: str
+    line: int
+    template: tuple[str, ...]
+    grid: Verdict
+    block: Verdict
+    yields: Verdict
+    entries: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
+    has_barrier: bool = False
+    has_shared: bool = False
+
+    def entry(self, form: str, instance: str | None = None) -> str:
+        """The name expression of ``form`` (``slice``, ``persistent``, ``yield``).
+
+        ``instance`` is the original's, with template arguments: ``blur<4>`` gives
+        ``blur__slice<4>``. UnknownNameError for a form that the kernel does not have.
+        """
+        if form not in self.entries:
+            raise UnknownNameError(f"form of kernel {self.name}", form, self.entries)
+        _, bracket, arguments = (instance or "").partition("<")
+        return f"{self.entries[form]}{bracket}{arguments}"
+
+
+@dataclass(frozen=True, slots=True)
+class Elasticized:
+    """All kernels of a file for one architecture, and one text with all that became elastic.
+
+    ``source`` compiles alone, or after the original file with ``MIRIAM_HAVE_ORIGINALS`` defined.
+    """
+
+    path: str
+    arch: str
+    kernels: tuple[ElasticKernel, ...]
+    source: str
+
+    def kernel(self, name: str) -> ElasticKernel:
+        """The kernel called ``name``, template arguments ignored; UnknownNameError if none."""
+        plain = name.partition("<")[0].strip()
+        for kernel in self.kernels:
+            if plain in (kernel.name, kernel.name.rpartition("::")[2]):
+                return kernel
+        raise UnknownNameError(f"kernel in {self.path}", name, (k.name for k in self.kernels))
