@@ -13,11 +13,11 @@ CACHED_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One form of one step on one GPU; ``full`` blocks of it fill the GPU."""
+    """One form of one step on one GPU; ``per_sm`` blocks of it fill an SM."""
 
     taken: BlockFootprint
     profile: BlockProfile
-    full: int
+    per_sm: int
 
 
 class Forms:
@@ -46,5 +46,5 @@ class Forms:
         profile = block_profile(
             model, kernel, variant, work.cost, cached=self._cached, claim=elastic
         )
-        full = resident_blocks(kernel, variant, model.spec.limits) * model.spec.sms
-        return Form(footprint(kernel, variant, model.spec.limits), profile, full)
+        per_sm = resident_blocks(kernel, variant, model.spec.limits)
+        return Form(footprint(kernel, variant, model.spec.limits), profile, per_sm)

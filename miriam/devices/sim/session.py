@@ -107,6 +107,13 @@ class SimSession:
         self._at(arrival_ns, partial(self._arrive, run))
         return run.request
 
+    def withdraw(self, task: int, request: int) -> bool:
+        """Take back a request that has arrived and not started; False if it has started."""
+        run = self._waiting.pop(Waiting(task, request), None)
+        if run is not None and self._words.watched(task):
+            self._after(self._costs.control_write_ns, partial(self._write, run, None))
+        return run is not None
+
     def advance(self, until_ns: int) -> Sequence[Completion]:
         """Run until something completes or ``until_ns`` is reached; what completed."""
         heap, machine = self._heap, self._machine
@@ -237,6 +244,8 @@ class SimSession:
                 return False
             self._whole(run)
             return True
+        threads = grant.threads or kernel.threads
+        free = min(free, self._fits(run, threads, grant))
         if free < 1:
             return False
         self._elastic(run, elastic or self._new_elastic(run), grant, free)
@@ -265,10 +274,16 @@ class SimSession:
     def _elastic(self, run: Run, step: ElasticStep, grant: Grant, free: int) -> None:
         kernel = self._mix.tasks[run.task].program.steps[run.step].kernel
         threads = grant.threads or kernel.threads
-        full = self._forms[run.task].get(run.step, threads, elastic=True).full
         shard = step.tree.take(step.tree.remaining, threads)
-        width = min(free, full, shard.count)
-        step.begin(self._launch(run, threads, step, width, grant), shard, full)
+        launch = self._launch(run, threads, step, min(free, shard.count), grant)
+        step.begin(launch, shard, partial(self._fits, run, threads))
+
+    def _fits(self, run: Run, threads: int, grant: Grant) -> int:
+        """How many elastic blocks the SMs hold that the task and the grant have in common."""
+        everything = (0, self._model.spec.sms)
+        mine, granted = self._plan.tasks[run.task].sms or everything, grant.sms or everything
+        sms = min(mine[1], granted[1]) - max(mine[0], granted[0])
+        return max(0, sms) * self._forms[run.task].get(run.step, threads, elastic=True).per_sm
 
     def _launch(
         self, run: Run, threads: int, source: BlockSource, blocks: int, grant: Grant | None

@@ -74,15 +74,15 @@ class WholeStep:
 class ElasticStep:
     """Persistent blocks that claim logical blocks under a grant.
 
-    They leave when the grant shrinks. When at least twice as many could run, all of them leave so
-    that what is left is launched anew, wider; not before each has run a block, so that steps
-    that share a grant do not give way to each other for ever.
+    They leave when the grant shrinks, and those on SMs that it excludes. When at least twice as
+    many could run, all of them leave so that what is left is launched anew, wider; not before
+    each has run a block, so that steps that share a grant do not give way to each other for ever.
     """
 
     __slots__ = (
         "_claimed",
         "_execute",
-        "_full",
+        "_fits",
         "_grant",
         "_launch",
         "_ledger",
@@ -111,17 +111,22 @@ class ElasticStep:
         self._execute = execute
         self._on_stop = on_stop
 
-    def begin(self, launch: Launch, shard: Shard, full: int) -> None:
-        """``launch`` runs ``shard``; ``full`` is how many of its blocks the GPU can hold."""
-        self._launch, self._shard, self._full = launch, shard, full
+    def begin(self, launch: Launch, shard: Shard, fits: Callable[[Grant], int]) -> None:
+        """``launch`` runs ``shard``; ``fits``: how many of its blocks a grant's SMs can hold."""
+        self._launch, self._shard, self._fits = launch, shard, fits
         self._claimed = 0
         self._width = self._physical = launch.pending
         self._ledger.held += launch.pending
 
     def room(self) -> int:
-        """How many of the blocks not placed yet may start; the others never will."""
+        """How many of the blocks not placed yet may start; the others never will.
+
+        None where some of the launch's SMs are excluded by now: it could place them there.
+        """
         pending = self._launch.pending
-        starting = self._staying(pending, self._launch.zones)
+        zones = self._launch.zones
+        excluded = zones & ~self._zones(self._grant())
+        starting = 0 if excluded else self._staying(pending, zones)
         if starting < pending:
             self._gone(pending - starting)
         return starting
@@ -149,7 +154,7 @@ class ElasticStep:
             return 0
         if self._claimed >= self._width:
             others = self._ledger.held - self._physical
-            if min(grant.blocks - others, self._full, unclaimed) >= 2 * self._physical:
+            if min(grant.blocks - others, self._fits(grant), unclaimed) >= 2 * self._physical:
                 return 0
         excess = max(0, self._ledger.held - grant.blocks)
         return max(0, min(blocks - excess, unclaimed))

@@ -1,0 +1,24 @@
+"""Two ranges of SMs, one for the critical tasks and one for the normal ones."""
+
+from __future__ import annotations
+
+from miriam.errors import UsageError
+from miriam.kernels import GpuSpec
+
+Range = tuple[int, int]
+"""Half-open: first SM, first SM after it."""
+
+
+def split(gpu: GpuSpec, share: float) -> tuple[Range, Range]:
+    """The first ``share`` of the SMs, rounded, and the rest; each has at least one.
+
+    UsageError for a share outside 0 to 1 and for a GPU with one SM.
+    """
+    if not 0 < share < 1:
+        raise UsageError("share of the SMs", "between 0 and 1", share)
+    if gpu.sms < 2:
+        raise UsageError(
+            f"GPU {gpu.name} SMs", "at least 2 to be split", gpu.sms, "choose another policy"
+        )
+    first = min(max(1, round(share * gpu.sms)), gpu.sms - 1)
+    return (0, first), (first, gpu.sms)
