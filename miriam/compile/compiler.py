@@ -22,7 +22,6 @@ _FMAD = {False: "-fmad=false", True: "-fmad=true"}
 _DEFINE = re.compile(r"[A-Za-z_]\w*(?:=.*)?", re.DOTALL)
 # nvcc shows these to every source, asked for or not.
 _IMPLICIT = ("--pre-include=math.h", "--pre-include=stdlib.h")
-_FORMAT = "compiled/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,21 +151,26 @@ def _compile(job: Job) -> Compiled:
     known = supported_archs()
     if job.arch not in known:
         raise UnknownNameError("architecture", job.arch, known)
-    headers = fingerprint(job.text, Path(job.path).parent, job.include_dirs)
-    if headers is None:
-        return _build(job)
-    asked = (_FORMAT, identity(), job.text, job.path, *job.names, *job.options())
-    entry = Cache(cache_folder("cubin")).fetch(
-        (*asked, *headers), lambda: msgspec.msgpack.encode(_build(job))
-    )
-    return msgspec.msgpack.decode(entry.content, type=Compiled)
-
-
-def _build(job: Job) -> Compiled:
-    cubin, symbols, log = build(job.text, job.path, job.names, job.options())
+    cubin, symbols, log = _built(job)
     found = read_resources(cubin, job.arch)
     lowered = dict(zip(job.names, symbols, strict=True))
     for name, symbol in lowered.items():
         if symbol not in found:
             raise UsageError(f"kernel name in {job.path}", "a __global__ function", name)
     return Compiled(cubin, lowered, {name: found[lowered[name]] for name in lowered}, log)
+
+
+_Built = tuple[bytes, list[str], str]
+
+
+def _built(job: Job) -> _Built:
+    """What NVRTC makes of ``job``, from the cache if it is there."""
+    options = job.options()
+    headers = fingerprint(job.text, Path(job.path).parent, job.include_dirs)
+    if headers is None:
+        return build(job.text, job.path, job.names, options)
+    entry = Cache(cache_folder("cubin")).fetch(
+        (identity(), job.text, job.path, *job.names, *options, *headers),
+        lambda: msgspec.msgpack.encode(build(job.text, job.path, job.names, options)),
+    )
+    return msgspec.msgpack.decode(entry.content, type=_Built)

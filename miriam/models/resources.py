@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
 
-from miriam.compile import compile_cubin
+from miriam.compile import Job, compile_many, read_source
+from miriam.errors import MiriamError
 from miriam.kernels import ARCHITECTURES, Resources
 from miriam.models.measured import RESOURCES_FILE, STAND_INS, Table
 from miriam.models.zoo import NAMES, build
@@ -23,12 +25,20 @@ def kernels() -> dict[str, tuple[str, ...]]:
     return {source: tuple(sorted(names)) for source, names in sorted(found.items())}
 
 
-def measure(arch: str) -> dict[str, Resources]:
-    """What the installed NVRTC reports for each kernel on ``arch``."""
-    measured: dict[str, Resources] = {}
-    for source, names in kernels().items():
-        measured |= compile_cubin(Path(source), names, arch).resources
-    return dict(sorted(measured.items()))
+def measure(archs: Sequence[str]) -> dict[str, dict[str, Resources]]:
+    """What the installed NVRTC reports for each kernel on each of ``archs``."""
+    sources = kernels()
+    jobs = [
+        Job(read_source(Path(source)), source, names, arch)
+        for arch in archs
+        for source, names in sources.items()
+    ]
+    measured: dict[str, dict[str, Resources]] = {arch: {} for arch in archs}
+    for job, made in zip(jobs, compile_many(jobs), strict=True):
+        if isinstance(made, MiriamError):
+            raise made
+        measured[job.arch] |= made.resources
+    return {arch: dict(sorted(found.items())) for arch, found in measured.items()}
 
 
 def main() -> None:
@@ -36,7 +46,7 @@ def main() -> None:
     made = Table(
         command="python -m miriam.models.resources",
         compiler=f"NVRTC {version('nvidia-cuda-nvrtc')}, -fmad=false",
-        resources={arch: measure(arch) for arch in ARCHITECTURES if arch not in STAND_INS},
+        resources=measure([arch for arch in ARCHITECTURES if arch not in STAND_INS]),
     )
     RESOURCES_FILE.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n")
 

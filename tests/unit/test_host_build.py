@@ -10,7 +10,7 @@ import pytest
 
 from miriam.devices.host import Host
 from miriam.devices.host.build import Builder
-from miriam.errors import MissingCapabilityError, SourceError, UsageError
+from miriam.errors import MiriamError, MissingCapabilityError, SourceError, UsageError
 from miriam.kernels import Buffer, Program
 from tests.kernels.programs import single
 
@@ -148,3 +148,11 @@ def test_a_damaged_object_is_made_again(tmp_path: Path, damage: bytes | None) ->
     assert builder.kernels(source, ["fill"]) == made
     assert len(made.read_bytes()) == len(good)
     assert [p.name for p in made.parent.iterdir()] == [made.name]
+
+
+def test_a_function_that_nobody_defines_is_an_error_of_ours(tmp_path: Path) -> None:
+    text = "__device__ float missing();\n__global__ void fill(float* out) { out[0] = missing(); }\n"
+    made = program(tmp_path, text)
+    for _ in range(2):  # fresh, then from the cache
+        with pytest.raises(MiriamError, match=r"kernel.cu: .* undefined symbol: .*missing.*define"):
+            Host(cache_dir=tmp_path / "cache").load(made, {})

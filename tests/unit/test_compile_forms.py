@@ -1,0 +1,178 @@
+"""Forms of a kernel side by side: the mix of their instructions, what they need, the policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from miriam.compile import Form, FpMix, compile_forms, compile_source, fp_mix, fpmix, same_mix
+from miriam.errors import MiriamError, MissingCapabilityError, SourceError, UnknownNameError
+
+ARITHMETIC = """\
+#include <cuda_fp16.h>
+extern "C" __global__ void single(float* x) { x[0] = x[1] * x[2] + x[3]; }
+extern "C" __global__ void twice(double* x) { x[0] = x[1] * x[2] + x[3]; }
+extern "C" __global__ void packed(__half2* x) { x[0] = x[1] * x[2] + x[3]; }
+extern "C" __global__ void moves(__half2* x, float* y) {
+  x[0] = __float2half2_rn(1.0f); y[0] = -y[1]; y[2] = fabsf(y[3]); y[4] = fmaf(y[5], y[6], 0.0f);
+}
+__device__ __noinline__ float helper(float a, float b, float c) { return a * b + c; }
+extern "C" __global__ void calls(float* x) { x[0] = helper(x[1], x[2], x[3]); }
+"""
+NAMES = ("single", "twice", "packed", "moves", "calls")
+HEAD = 'extern "C" __global__ void k(float* x) {\n'
+ORIGINAL = HEAD + "  x[threadIdx.x] = x[threadIdx.x] * x[1] + x[2];\n}\n"
+LOOP = HEAD + "  for (int i = 0; i < 2; ++i) x[i] = x[i + 2] * x[4] + x[5];\n}\n"
+APART = HEAD + "  x[0] = __fmul_rn(x[threadIdx.x], x[1]) + x[2];\n}\n"
+OTHER = HEAD + "  x[0] = x[1] * x[2];\n}\n"
+LARGE = (
+    HEAD + "  __shared__ float t[9999]; t[threadIdx.x] = x[0]; __syncthreads(); x[0] = t[9];\n}\n"
+)
+SPILLS = HEAD + "  float t[99]; for (int i = 0; i < 99; ++i) t[i] = x[i]; x[0] = t[int(x[0])];\n}\n"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MIRIAM_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def form(text: str, label: str = "persistent", threads: int = 256) -> Form:
+    return Form(label, text, f"{label}.cu", "k", threads)
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_110"])
+def test_contraction_turns_two_instructions_into_one(arch: str) -> None:
+    mixes = {}
+    for fmad in (True, False):
+        cubin = compile_source(ARITHMETIC, "a.cu", NAMES, arch, fmad=fmad).cubin
+        mixes[fmad] = {name: fp_mix(cubin, name) for name in NAMES}
+    assert mixes[True]["single"] == mixes[True]["calls"] == FpMix(ffma=1)
+    assert mixes[False]["single"] == mixes[False]["calls"] == FpMix(fmul=1, fadd=1)
+    assert mixes[True]["twice"] == FpMix(dfma=1)
+    assert mixes[False]["twice"] == FpMix(dmul=1, dadd=1)
+    assert mixes[True]["packed"] == FpMix(hfma2=1)
+    assert mixes[False]["packed"] == FpMix(hmul2=1, hadd2=1)
+    assert mixes[True]["moves"] == mixes[False]["moves"] == FpMix(fmul=1)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "operands", "expected"),
+    [
+        ("FFMA.FTZ.RZ", "R1,R2.reuse,R3,R4", FpMix(ffma=1)),
+        ("FFMA2", "R2,R4.F32x2,R6,R8", FpMix(ffma=2)),
+        ("UFADD", "UR1,UR2,UR3", FpMix(fadd=1)),
+        ("HFMA2.MMA.BF16_V2", "R1,R2,1,1,R3", FpMix(hadd2=1)),
+        ("HFMA2.MMA", "R1,-RZ,RZ,1.875,0.1", FpMix()),
+        ("HADD2.F32", "R1,-RZ,R0.H0_H0", FpMix()),
+        ("FFMA", "R1,R2,1.5,-URZ", FpMix(fmul=1)),
+        ("FADD32I", "R1,R2,1", FpMix(fadd=1)),
+        ("FMNMX", "R1,R2,R3,PT", FpMix()),
+        ("HMMA.16816.F32", "R1,R2,R3,R4", FpMix()),
+    ],
+)
+def test_instructions_by_kind(opcode: str, operands: str, expected: FpMix) -> None:
+    assert fpmix._count([fpmix._Instruction(opcode, operands)]) == expected
+
+
+def test_mixes_are_the_same_or_not() -> None:
+    assert same_mix(FpMix(ffma=2), FpMix(ffma=2))
+    assert not same_mix(FpMix(ffma=2), FpMix(ffma=1, fmul=1, fadd=1))
+    assert FpMix(ffma=2, dadd=1).kinds == {"ffma", "dadd"}
+
+
+def test_an_unknown_symbol_lists_the_known() -> None:
+    cubin = compile_source(ARITHMETIC, "a.cu", NAMES, "sm_90").cubin
+    with pytest.raises(UnknownNameError, match="kernel in the cubin: unknown name, got 'sngle'"):
+        fp_mix(cubin, "sngle")
+
+
+def test_a_broken_cubin_is_an_error_of_ours() -> None:
+    with pytest.raises(MiriamError, match=r"cubin: .*nvdisasm does not read it"):
+        fp_mix(b"no cubin", "k")
+
+
+def test_without_nvdisasm_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    from cuda import pathfinder
+
+    monkeypatch.setattr(pathfinder, "find_nvidia_binary_utility", lambda _: None)
+    fpmix._nvdisasm.cache_clear()
+    with pytest.raises(MissingCapabilityError, match=r"nvdisasm.*pip install miriam-gpu\[cuda\]"):
+        fp_mix(b"", "k")
+    fpmix._nvdisasm.cache_clear()
+
+
+def test_equal_mixes_are_contracted() -> None:
+    made = compile_forms(form(ORIGINAL, "original"), [form(ORIGINAL)], "sm_90")
+    assert made.fmad
+    assert made.refused is None
+    assert made.original.fp_mix == made.forms[0].fp_mix == FpMix(ffma=1)
+    assert made.forms[0].resources == made.original.resources
+    assert made.forms[0].cubin[:4] == b"\x7fELF"
+
+
+def test_one_form_that_contracts_less_decides_for_all() -> None:
+    forms = [form(ORIGINAL, "slice"), form(APART)]
+    made = compile_forms(form(ORIGINAL, "original"), forms, "sm_90")
+    assert not made.fmad
+    assert made.refused is None
+    assert {f.fp_mix for f in (made.original, *made.forms)} == {FpMix(fmul=1, fadd=1)}
+    assert not any(f.fp_mix_differs for f in made.forms)
+
+
+def test_an_unrolled_loop_is_trusted_without_contraction() -> None:
+    made = compile_forms(form(ORIGINAL, "original"), [form(LOOP)], "sm_90")
+    assert not made.fmad
+    assert made.refused is None
+    assert made.forms[0].fp_mix_differs
+
+
+def test_another_kind_of_instruction_is_refused() -> None:
+    made = compile_forms(form(ORIGINAL, "original"), [form(OTHER)], "sm_90")
+    assert made.refused == "fadd in only one of original and persistent"
+
+
+def test_contraction_can_be_left_out() -> None:
+    forms = [form(ORIGINAL)]
+    made = compile_forms(form(ORIGINAL, "original"), forms, "sm_90", contract=False)
+    assert not made.fmad
+    assert made.original.fp_mix == FpMix(fmul=1, fadd=1)
+
+
+def test_spills_and_lost_blocks_are_flagged() -> None:
+    forms = [form(LARGE, "large"), form(SPILLS, "spills"), form(ORIGINAL, "folded", threads=128)]
+    made = compile_forms(form(ORIGINAL, "original"), forms, "sm_90", contract=False)
+    large, spills, folded = made.forms
+    assert made.original.resident_blocks == 8
+    assert (large.resident_blocks, large.loses_resident_blocks, large.spills) == (5, True, False)
+    assert (spills.loses_resident_blocks, spills.spills) == (False, True)
+    assert (folded.resident_blocks, folded.loses_resident_blocks) == (16, False)
+
+
+def test_a_block_that_does_not_fit_has_no_residents() -> None:
+    wide = form(ORIGINAL, "wide", threads=2048)
+    (made,) = compile_forms(form(ORIGINAL, "original"), [wide], "sm_90").forms
+    assert (made.resident_blocks, made.loses_resident_blocks) == (0, True)
+
+
+def test_options_reach_every_form(tmp_path: Path) -> None:
+    (tmp_path / "value.cuh").write_text("#define VALUE LEFT\n")
+    text = '#include "value.cuh"\n' + HEAD + "x[0] = x[1] * VALUE; }"
+    forms = [form(text)]
+    made = compile_forms(
+        form(text, "original"), forms, "sm_90", include_dirs=[tmp_path], defines=["LEFT=3"]
+    )
+    assert made.original.fp_mix == FpMix(fmul=1)
+
+
+def test_a_wrong_form_is_a_source_error() -> None:
+    with pytest.raises(SourceError, match=r"persistent.cu:2"):
+        compile_forms(form(ORIGINAL, "original"), [form(HEAD + "oops; }")], "sm_90")
+
+
+def test_an_arch_without_limits_is_unknown() -> None:
+    with pytest.raises(UnknownNameError, match="architecture"):
+        compile_forms(form(ORIGINAL, "original"), [form(ORIGINAL)], "sm_52")
