@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from miriam.coordinator.leftover import TimedStep
+from miriam.coordinator.leftover import MEMORY_BOUND, TimedStep
 from miriam.coordinator.plan import CLOSED, ORDERED, Grant, Level, Plan, StepPlan, TaskPlan
 from miriam.coordinator.policy import Snapshot, Waiting, admit_in_flight
 from miriam.coordinator.task import Mix
@@ -60,7 +60,8 @@ class Orion:
         return admit_in_flight(mix, snapshot)
 
     def _grant(self, gpu: GpuSpec, critical: TimedStep, normal: TimedStep) -> Grant:
-        if critical.memory_bound(gpu) == normal.memory_bound(gpu):
+        by_memory = [step.memory_share(gpu) > MEMORY_BOUND for step in (critical, normal)]
+        if by_memory[0] == by_memory[1]:
             return CLOSED
         kernel = normal.step.kernel
         per_sm = resident_blocks(kernel, kernel.original, gpu.limits)
