@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from miriam.coordinator import Policy, Task
+from miriam.devices.observe import Observer
 from miriam.kernels import GpuSpec
 
 Arrays = Mapping[str, NDArray[np.generic]]
@@ -54,6 +55,9 @@ class Session(Protocol):
     def submit(self, task: int, arrival_ns: int, inputs: Arrays | None = None) -> int:
         """Hand in a request that arrives at ``arrival_ns`` (not before now); its number."""
 
+    def withdraw(self, task: int, request: int) -> bool:
+        """Take back a request that has not started; False if it has started or is done."""
+
     def advance(self, until_ns: int) -> Sequence[Completion]:
         """Run until something completes or ``until_ns`` is reached; what completed."""
 
@@ -79,5 +83,7 @@ class Device(Protocol):
     def gpu(self) -> GpuSpec:
         """The GPU that policies plan for."""
 
-    def open(self, tasks: Sequence[Task], policy: Policy) -> Session:
-        """Open a session for ``tasks`` under ``policy``."""
+    def open(
+        self, tasks: Sequence[Task], policy: Policy, observers: Sequence[Observer] = ()
+    ) -> Session:
+        """Open a session for ``tasks`` under ``policy``; ``observers`` are told what happens."""

@@ -11,6 +11,7 @@ from miriam.bench import Benchmark, BenchResult, RowFigures, Sample, Settings, T
 from miriam.bench.workloads import Workload
 from miriam.coordinator import Policy, Task, policies
 from miriam.devices.contract import Arrays, Completion, Usage
+from miriam.devices.observe import Observer
 from miriam.kernels import (
     Buffer,
     Cost,
@@ -72,6 +73,15 @@ class FakeSession:
         self.queue.sort(key=lambda entry: entry[:2])
         return number
 
+    def withdraw(self, task: int, request: int) -> bool:
+        for place, (arrival, number, of, _) in enumerate(self.queue):
+            if (of, number) == (task, request):
+                if place == 0 and max(arrival, self.free_ns) <= self.now_ns:
+                    return False
+                del self.queue[place]
+                return True
+        return False
+
     def advance(self, until_ns: int) -> Sequence[Completion]:
         if not self.queue:
             self.now_ns = until_ns
@@ -105,7 +115,9 @@ class FakeDevice:
     gpu: GpuSpec = field(default_factory=lambda: GpuSpec("fake", "sm_87", 4))
     sessions: list[FakeSession] = field(default_factory=list)
 
-    def open(self, tasks: Sequence[Task], policy: Policy) -> FakeSession:
+    def open(
+        self, tasks: Sequence[Task], policy: Policy, observers: Sequence[Observer] = ()
+    ) -> FakeSession:
         slow = 2 if policy.name == "gate" else 1
         session = FakeSession([slow * self.service_ns[task.program.name] for task in tasks])
         self.sessions.append(session)

@@ -95,6 +95,10 @@ class HostSession:
         self._queue[Waiting(task, request)] = _Run(arrival_ns, io)
         return request
 
+    def withdraw(self, task: int, request: int) -> bool:
+        """Take back a request that has not started; False if it has started or is done."""
+        return self._queue.pop(Waiting(task, request), None) is not None
+
     def advance(self, until_ns: int) -> Sequence[Completion]:
         """Run one request, or wait for an arrival until ``until_ns``; what completed.
 

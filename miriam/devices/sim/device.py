@@ -72,7 +72,7 @@ class SimDevice:
         return known[1]
 
 
-class _StepTimes:
+class _StepTimes(Observer):
     """Observer that keeps how long each step took."""
 
     def __init__(self, steps: int) -> None:

@@ -13,6 +13,8 @@ from bisect import insort
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from miriam.devices.observe import Look, Observer
+from miriam.devices.sim.look import look
 from miriam.devices.sim.model import GpuModel
 from miriam.devices.sim.residents import ENOUGH, ROUNDS, Cohort, Group, Launch
 
@@ -26,10 +28,12 @@ SAME_DEMAND = 0.02
 class Machine:
     """All SMs of a GPU and the launches that want them."""
 
-    def __init__(self, model: GpuModel, cuts: Iterable[int] = ()) -> None:
+    def __init__(
+        self, model: GpuModel, cuts: Iterable[int] = (), observers: Sequence[Observer] = ()
+    ) -> None:
         """``cuts``: the SM numbers at which a grant's or a task's range of SMs may begin."""
         limits = model.spec.limits
-        self._max_warps = limits.warps
+        self._limits, self._observers = limits, observers
         bounds = sorted({0, model.spec.sms, *cuts})
         self._bounds = bounds
         self._groups: list[Group] = []
@@ -63,8 +67,12 @@ class Machine:
 
     def occupancy(self) -> tuple[float, float]:
         """Warp-ns resident as a share of the busy SMs' limit, and the mean number of busy SMs."""
-        share = self._warp_ns / (self._busy_ns * self._max_warps) if self._busy_ns else 0.0
+        share = self._warp_ns / (self._busy_ns * self._limits.warps) if self._busy_ns else 0.0
         return share, self._busy_ns / self._now_ns if self._now_ns else 0.0
+
+    def look(self, number: int) -> Look:
+        """How the launch with this number (the second part of its order) stands."""
+        return look(number, self._groups, self._queue, self._stretch, self._limits)
 
     def advance(self, now_ns: float) -> None:
         """Let time pass until ``now_ns``; blocks that are done by then finish."""
@@ -94,6 +102,9 @@ class Machine:
         launch, group, blocks = cohort.launch, cohort.group, cohort.blocks
         for first, count in cohort.ids:
             launch.source.done(first, count)
+        for observer in self._observers:
+            began_ns = cohort.began_ns
+            observer.ran(launch.order[1], group.sms, cohort.ids, began_ns, self._now_ns)
         first = count = 0
         if launch.persistent:
             first, count = launch.source.take(blocks, group.zone)

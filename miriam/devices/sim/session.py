@@ -21,7 +21,7 @@ from miriam.coordinator import (
     Waiting,
 )
 from miriam.devices.contract import Arrays, Completion, Usage
-from miriam.devices.observe import Observer
+from miriam.devices.observe import LaunchInfo, Observer
 from miriam.devices.sim.forms import Forms
 from miriam.devices.sim.machine import Machine
 from miriam.devices.sim.model import GpuModel
@@ -73,7 +73,7 @@ class SimSession:
         self._programs = programs
         self._observers = observers
         self._plan = policy.plan(mix)
-        self._machine = Machine(model, _cuts(self._plan))
+        self._machine = Machine(model, _cuts(self._plan), observers)
         self._words = Words(self._plan, len(mix.tasks))
         self._ledger = Ledger()
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
@@ -131,6 +131,8 @@ class SimSession:
                 self._ledger.freed = False
                 self._ask_gates()
             machine.settle()
+            for observer in self._observers:
+                observer.passed(self._now_ns, machine.look)
         completed, self._completed = self._completed, []
         return completed
 
@@ -156,6 +158,8 @@ class SimSession:
         if self._words.watched(run.task):
             self._after(self._costs.control_write_ns, partial(self._write, run, 0))
         self._waiting[Waiting(run.task, run.request)] = run
+        for observer in self._observers:
+            observer.arrived(run.task, run.request, self._now_ns)
         self._admit()
 
     def _admit(self) -> None:
@@ -170,11 +174,15 @@ class SimSession:
             # One host thread submits, one graph after the other.
             self._host_ns = max(self._host_ns, self._now_ns) + self._costs.host_launch_ns
             self._at(self._host_ns, partial(self._begin_step, run))
+            for observer in self._observers:
+                observer.issued(run.task, run.request, self._now_ns, self._host_ns)
 
     def _complete(self, run: Run) -> None:
         if self._words.watched(run.task):
             self._after(self._costs.control_write_ns, partial(self._write, run, None))
         self._running.remove(run)
+        for observer in self._observers:
+            observer.finished(run.task, run.request, self._now_ns)
         io = run.io
         self._completed.append(
             Completion(
@@ -197,6 +205,8 @@ class SimSession:
             self._words.clear(run.task, run.request)
         else:
             self._words.set(run.task, run.request, step)
+        for observer in self._observers:
+            observer.wrote(run.task, run.request, step, self._now_ns)
         self._ask_gates()
 
     def _ask_gates(self) -> None:
@@ -230,7 +240,20 @@ class SimSession:
     def _gate(self, run: Run, elastic: ElasticStep | None) -> None:
         attempt = partial(self._try, run, elastic)
         if not attempt():
-            self._gated.append(attempt)
+            self._gated.append(self._watched(run, attempt) if self._observers else attempt)
+
+    def _watched(self, run: Run, attempt: Callable[[], bool]) -> Callable[[], bool]:
+        """``attempt``, and the observers are told how long it took to succeed."""
+        since_ns, step = self._now_ns, run.step
+
+        def watched() -> bool:
+            if not attempt():
+                return False
+            for observer in self._observers:
+                observer.held(run.task, run.request, step, since_ns, self._now_ns)
+            return True
+
+        return watched
 
     def _try(self, run: Run, elastic: ElasticStep | None) -> bool:
         """Start the step if its grant allows; False to ask again when a word changes."""
@@ -300,6 +323,11 @@ class SimSession:
         order = (priority, next(self._sequence))
         launch = Launch(order, zones, form, source, blocks, persistent=elastic)
         self._machine.enqueue(launch)
+        if self._observers:
+            where = run.task, run.request, run.step
+            info = LaunchInfo(order[1], *where, launch.threads, blocks, elastic)
+            for observer in self._observers:
+                observer.launched(info, self._now_ns)
         return launch
 
     def _zones(self, grant: Grant) -> int:
