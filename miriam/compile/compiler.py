@@ -13,7 +13,7 @@ import msgspec
 
 from miriam.compile.cache import Cache, cache_folder
 from miriam.compile.cubin import read_resources
-from miriam.compile.headers import fingerprint, system_folders
+from miriam.compile.headers import scan, system_folders
 from miriam.compile.nvrtc import build, identity, supported_archs
 from miriam.errors import MiriamError, UnknownNameError, UsageError
 from miriam.kernels import Resources
@@ -166,11 +166,13 @@ _Built = tuple[bytes, list[str], str]
 def _built(job: Job) -> _Built:
     """What NVRTC makes of ``job``, from the cache if it is there."""
     options = job.options()
-    headers = fingerprint(job.text, Path(job.path).parent, job.include_dirs)
-    if headers is None:
-        return build(job.text, job.path, job.names, options)
-    entry = Cache(cache_folder("cubin")).fetch(
-        (identity(), job.text, job.path, *job.names, *options, *headers),
-        lambda: msgspec.msgpack.encode(build(job.text, job.path, job.names, options)),
-    )
+    headers = scan(job.text, Path(job.path).parent, job.include_dirs)
+
+    def make() -> _Built:
+        return build(job.text, job.path, job.names, options, headers.empty)
+
+    if headers.parts is None:
+        return make()
+    parts = (identity(), job.text, job.path, *job.names, *options, *headers.empty, *headers.parts)
+    entry = Cache(cache_folder("cubin")).fetch(parts, lambda: msgspec.msgpack.encode(make()))
     return msgspec.msgpack.decode(entry.content, type=_Built)

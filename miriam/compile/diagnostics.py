@@ -12,7 +12,7 @@ _ERROR = re.compile(r"^(?P<path>.+)\((?P<line>\d+)\): (?:\w+ )?error(?: #\S+)?: 
 _PTXAS = re.compile(r"^ptxas (?:error|fatal) *: (?P<message>.*)$", re.MULTILINE)
 _NAME_EXPRESSION = re.compile(r"^ *#pragma nv_mangled_name (?P<name>.*)$", re.MULTILINE)
 _NO_CUDA_HEADERS = "CUDA's headers are not installed: pip install miriam-gpu[cuda]"
-_NO_HEADERS = "NVRTC has none of the host's headers: drop it, or name its folder (-I)"
+_NO_HEADERS = "name its folder (-I), or drop it: a kernel needs no header of the host"
 
 
 def compile_error(text: str, path: str, names: Sequence[str], log: str) -> MiriamError:

@@ -4,10 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 STAND_INS = Path(__file__).parent / "include"
+
+# Files with kernels hold host code too, which is not compiled here but whose includes remain.
+_HOST_NAMES = (
+    "array atomic bitset cctype cerrno chrono cinttypes complex condition_variable csignal "
+    "cstdarg ctime ctype.h cwchar deque dirent.h errno.h exception execinfo.h fcntl.h fstream "
+    "functional future getopt.h initializer_list inttypes.h iomanip ios iostream istream "
+    "iterator libgen.h list locale locale.h malloc.h map memory memory.h mutex new numeric "
+    "omp.h optional ostream pthread.h queue random ratio regex sched.h set setjmp.h signal.h "
+    "sstream stack stdarg.h stdbool.h stdexcept streambuf string string_view strings.h "
+    "sys/mman.h sys/resource.h sys/stat.h sys/time.h sys/times.h sys/types.h sys/wait.h "
+    "system_error termios.h thread time.h tuple typeinfo unistd.h unordered_map unordered_set "
+    "valarray variant vector wchar.h"
+)
+HOST_HEADERS = frozenset(_HOST_NAMES.split())
 
 # Wherever the word is followed by a name: that also finds __has_include, and the spare ones
 # in comments cost nothing.
@@ -32,33 +47,48 @@ def system_folders() -> tuple[Path, ...]:
     return (STAND_INS, *cuda_folders())
 
 
-def fingerprint(text: str, folder: Path, include_dirs: Sequence[Path]) -> list[str | bytes] | None:
-    """Name and content of each header that ``text``, a file of ``folder``, may include.
+@dataclass(frozen=True, slots=True)
+class Headers:
+    """What a source includes: ``parts`` tell it from another, None where nobody can know them.
 
-    A system folder stands for its headers with the time of its last change. None when an include
-    is a macro's value, so that nobody but the compiler knows what it names.
+    ``empty`` are headers of the host that no folder of the user's has: no kernel needs them.
+    """
+
+    parts: tuple[str | bytes, ...] | None
+    empty: tuple[str, ...]
+
+
+def scan(text: str, folder: Path, include_dirs: Sequence[Path]) -> Headers:
+    """What ``text``, a file of ``folder``, may include, and what those files may, and so on.
+
+    A system folder stands for its headers with the time of its last change. ``parts`` is None
+    when an include is a macro's value, so that only the compiler knows what it names.
     """
     parts: list[str | bytes] = []
     for path in (*cuda_folders(), *(f / "cuda" for f in cuda_folders())):
         parts += [str(path), str(path.stat().st_mtime_ns) if path.is_dir() else ""]
-    seen: set[Path] = set()
+    known, seen, empty = True, set[Path](), set[str]()
     waiting = [(_SPLICE.sub("", text), folder)]
     while waiting:
         text, folder = waiting.pop()
-        if _COMPUTED.search(text):
-            return None
-        for path in _candidates(text, folder, (*include_dirs, STAND_INS)):
-            if path not in seen and path.is_file():
+        known = known and not _COMPUTED.search(text)
+        for name, candidates in _includes(text, folder, (*include_dirs, STAND_INS)):
+            found = [path for path in candidates if path.is_file()]
+            if not found and name in HOST_HEADERS:
+                empty.add(name)
+            for path in (p for p in found if p not in seen):
                 seen.add(path)
                 content = path.read_bytes()
                 parts += [str(path), content]
                 waiting.append((_SPLICE.sub("", content.decode(errors="replace")), path.parent))
-    return parts
+    return Headers(tuple(parts) if known else None, tuple(sorted(empty)))
 
 
-def _candidates(text: str, folder: Path, include_dirs: Sequence[Path]) -> Iterator[Path]:
+def _includes(
+    text: str, folder: Path, include_dirs: Sequence[Path]
+) -> Iterator[tuple[str, list[Path]]]:
+    """Each name that is included, and where it may lie."""
     for match in _INCLUDE.finditer(text):
         name = match["quoted"] or match["angled"]
-        if match["quoted"]:
-            yield folder / name
-        yield from (include / name for include in include_dirs)
+        folders = (folder, *include_dirs) if match["quoted"] else include_dirs
+        yield name, [f / name for f in folders]

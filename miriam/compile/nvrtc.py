@@ -27,14 +27,15 @@ def identity() -> str:
 
 
 def build(
-    text: str, name: str, names: Sequence[str], options: Sequence[str]
+    text: str, name: str, names: Sequence[str], options: Sequence[str], empty: Sequence[str] = ()
 ) -> tuple[bytes, list[str], str]:
     """The cubin, the lowered names in the order of ``names``, and the log.
 
-    ``name`` is the file that the text stands for. The interpreter runs on meanwhile.
+    ``name`` is the file that the text stands for, ``empty`` are headers with nothing in them.
+    Other threads run on meanwhile.
     """
     nvrtc: Any = _nvrtc()
-    with _program(nvrtc, text, name) as program:
+    with _program(nvrtc, text, name, empty) as program:
         for kernel in names:
             _call(nvrtc.nvrtcAddNameExpression(program, kernel.encode()))
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])
@@ -62,10 +63,11 @@ def _nvrtc() -> Any:
 
 
 @contextmanager
-def _program(nvrtc: Any, text: str, name: str) -> Iterator[Any]:
+def _program(nvrtc: Any, text: str, name: str, empty: Sequence[str]) -> Iterator[Any]:
     # Bytes that are no UTF-8 were read as surrogates; they go back as they came.
     source = text.encode(errors="surrogateescape")
-    program = _call(nvrtc.nvrtcCreateProgram(source, name.encode(), 0, None, None))
+    headers, contents = [header.encode() for header in empty], [b""] * len(empty)
+    program = _call(nvrtc.nvrtcCreateProgram(source, name.encode(), len(empty), contents, headers))
     try:
         yield program
     finally:

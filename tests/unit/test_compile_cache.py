@@ -25,13 +25,10 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The source of every compilation from now on."""
     seen: list[str] = []
-    original = build
 
-    def spy(
-        text: str, name: str, names: Sequence[str], options: Sequence[str]
-    ) -> tuple[bytes, list[str], str]:
+    def spy(text: str, *others: Sequence[str]) -> tuple[bytes, list[str], str]:
         seen.append(text)
-        return original(text, name, names, options)
+        return build(text, *others)  # type: ignore[arg-type]
 
     monkeypatch.setattr(compiler, "build", spy)
     return seen

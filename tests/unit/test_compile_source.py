@@ -80,6 +80,10 @@ def test_an_include_folder_exists(tmp_path: Path) -> None:
         (("cstdlib", "cstring"), "uint n = abs(-1); memset(x, 0, n);"),
         (("cuda.h", "cuda_runtime.h", "device_launch_parameters.h"), "x[threadIdx.x] = 1;"),
         (("cuda_fp16.h", "cuda_bf16.h", "stdint.h"), "__half2 h = __float2half2_rn(x[0]);"),
+        (("type_traits", "utility"), "x[0] = std::is_same<float, int>::value;"),
+        (("limits",), "x[0] = std::numeric_limits<float>::max();"),
+        (("algorithm",), "x[0] = std::max(x[1], std::min(x[2], x[3])); std::swap(x[1], x[2]);"),
+        (("iostream", "vector", "sys/time.h"), "x[0] = 1;"),  # of the host, and empty here
         (("mma.h",), "using namespace nvcuda;"),
         ((), "x[0] = INFINITY + std::exp(x[0]); uint n = 1;"),  # nvcc shows these unasked
     ],
@@ -107,3 +111,9 @@ def test_without_cudas_headers_it_says_what_to_install(monkeypatch: pytest.Monke
     monkeypatch.setattr(diagnostics, "cuda_folders", lambda: ())
     with pytest.raises(SourceError, match=r"headers are not installed: pip install miriam-gpu\[cu"):
         compile_source("#include <none.h>\n", "kernel.cu", ["fill"], "sm_90")
+
+
+def test_a_header_of_the_users_comes_before_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "time.h").write_text("#define VALUE 1\n")
+    text = "#include <time.h>\n" + FILL
+    assert compile_source(text, "kernel.cu", ["fill"], "sm_90", include_dirs=[tmp_path]).cubin
