@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from miriam.elastic.cuda.calls import Names, Reach
-from miriam.elastic.cuda.emit import emit, entry_names
+from miriam.elastic.cuda.calls import Names
+from miriam.elastic.cuda.emit import Plan, emit, entry_names
+from miriam.elastic.cuda.flow import Flow
 from miriam.elastic.cuda.parse import Unit, parse
 from miriam.elastic.cuda.preprocess import preprocess
+from miriam.elastic.cuda.rules import judge
 from miriam.elastic.cuda.signature import kernel_signature
+from miriam.elastic.cuda.subject import Refusal, Subject
+from miriam.elastic.cuda.syntax import walk
+from miriam.elastic.cuda.text import Text
+from miriam.elastic.cuda.unresolved import unresolved
 from miriam.elastic.result import Elasticized, ElasticKernel, Verdict
 from miriam.errors import SourceError, UnknownNameError, UsageError
 
@@ -39,13 +46,21 @@ def elasticize(
     unit = parse(preprocess(path, content, arch, folders, defines))
     _check(path, unit, kernels)
     names = Names(unit)
-    wanted = [k for k in unit.kernels if _is_wanted(k.qualified, kernels)]
-    made = [names.reach(k) for k in wanted]
     title = f"// Elastic forms of the kernels of {Path(path).name}, made by Miriam for {arch}."
-    done = tuple(_kernel(r, title) for r in made)
-    elastic = [r for r, k in zip(made, done, strict=True) if k.grid.ok]
-    text = emit(elastic, [True for _ in elastic], title) if elastic else ""
-    return Elasticized(path, arch, done, text)
+    done, plans = [_unparsed(unit, at) for at in unit.unparsed], []
+    for kernel in unit.kernels:
+        if not _is_wanted(kernel.qualified, kernels):
+            continue
+        reached = names.reach(kernel)
+        subject = Subject(reached, kernel_signature(unit.text, kernel))
+        answer = judge(subject)
+        if isinstance(answer, Flow):
+            plan = Plan(subject, answer, unresolved(subject))
+            plans.append(plan)
+            done.append(_elastic(plan, title))
+        else:
+            done.append(_refused(subject, answer))
+    return Elasticized(path, arch, tuple(done), emit(plans, title) if plans else "")
 
 
 def _read(source: str | Path) -> tuple[str, bytes]:
@@ -63,25 +78,63 @@ def _is_wanted(name: str, kernels: Collection[str] | None) -> bool:
 
 def _check(path: str, unit: Unit, kernels: Collection[str] | None) -> None:
     if not unit.kernels:
-        raise SourceError(path, 1, "there is no __global__ function in it")
+        wrong = next((n for n in walk(unit.root) if n.is_error or n.is_missing), None)
+        if wrong is not None:
+            raise unit.text.error(wrong.start_byte, "this is not CUDA C++ as the parser knows it")
+        raise SourceError(path, 1, "there is no __global__ function with a body in it")
     known = {k.qualified for k in unit.kernels} | {k.name for k in unit.kernels}
     for name in kernels or ():
         if name not in known:
             raise UnknownNameError("kernel", name, {k.qualified for k in unit.kernels})
 
 
-def _kernel(reached: Reach, title: str) -> ElasticKernel:
-    kernel = reached.kernel
-    place = reached.unit.text.position(kernel.node.start_byte)
-    ok = Verdict(True)
+def _elastic(plan: Plan, title: str) -> ElasticKernel:
+    kernel, signature = plan.subject.reached.kernel, plan.subject.signature
+    place = plan.subject.reached.unit.text.position(kernel.node.start_byte)
     return ElasticKernel(
         name=kernel.qualified,
         path=place.path,
         line=place.line,
-        template=kernel_signature(reached.unit.text, kernel).parameters,
-        grid=ok,
+        template=signature.parameters,
+        grid=Verdict(True),
         block=_BLOCK,
-        yields=ok,
+        yields=Verdict(True),
         entries=entry_names(kernel),
-        source=emit([reached], [True], title),
+        source=emit([plan], title),
+        has_barrier=plan.flow.has_barrier,
+        has_shared=plan.flow.has_shared,
+    )
+
+
+def _refused(subject: Subject, refusal: Refusal) -> ElasticKernel:
+    kernel, source = subject.reached.kernel, subject.reached.unit.text
+    place = source.position(kernel.node.start_byte)
+    verdict = _verdict(source, refusal)
+    parameters = subject.signature.parameters
+    return ElasticKernel(
+        kernel.qualified, place.path, place.line, parameters, verdict, _BLOCK, verdict
+    )
+
+
+def _unparsed(unit: Unit, at: int) -> ElasticKernel:
+    """A ``__global__`` that the parser could not make a kernel of."""
+    after = unit.text.slice(at, at + 2_000)
+    name = re.search(
+        r"(\w+)\s*(?:<[^<>()]*>\s*)?\((?!\s*\d)", after.replace("__launch_bounds__", "")
+    )
+    verdict = _verdict(unit.text, Refusal("parse-error", "syntax not understood", at))
+    found = name[1] if name else "?"
+    return ElasticKernel(found, verdict.path, verdict.line, (), verdict, _BLOCK, verdict)
+
+
+def _verdict(source: Text, refusal: Refusal) -> Verdict:
+    place = source.position(refusal.at)
+    return Verdict(
+        False,
+        refusal.reason,
+        refusal.detail,
+        place.path,
+        place.line,
+        place.column,
+        place.excerpt,
     )

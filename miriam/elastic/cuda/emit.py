@@ -3,38 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from pathlib import Path
+from textwrap import fill
+
+from tree_sitter import Node
 
 from miriam.elastic.cuda.calls import Reach
+from miriam.elastic.cuda.flow import Flow
 from miriam.elastic.cuda.forms import FORMS, wrapper
+from miriam.elastic.cuda.names import BARRIERS, is_host_header
 from miriam.elastic.cuda.parse import Item, Unit
-from miriam.elastic.cuda.render import Edit, insertion, render
-from miriam.elastic.cuda.signature import kernel_signature
-from miriam.elastic.cuda.syntax import callee, find, last_name, text, words
+from miriam.elastic.cuda.render import Edit, insertion, line_directive, render
+from miriam.elastic.cuda.structure import included
+from miriam.elastic.cuda.subject import Subject
+from miriam.elastic.cuda.syntax import called_name, callee, find, last_name, text, words
 
 HEADER = Path(__file__).parent / "miriam_elastic.h"
+_COLUMNS = 100
+_GLUE = "\0"
 INDEX_TYPES = {"threadIdx": "uint3", "blockIdx": "uint3", "blockDim": "dim3", "gridDim": "dim3"}
 _ORIGINALS = """\
 // What the elastic kernels reach. Define MIRIAM_HAVE_ORIGINALS where the original file comes first.
 #ifndef MIRIAM_HAVE_ORIGINALS"""
 
 
-def emit(reached: Sequence[Reach], apart: Sequence[bool], title: str) -> str:
-    """One text with the elastic forms of the kernels of ``reached``, all of one unit.
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A kernel that becomes elastic: its head, what it needs, the names it takes from headers."""
 
-    ``apart[i]``: whether a barrier must stand between two logical blocks of kernel i.
-    """
+    subject: Subject
+    flow: Flow
+    foreign: frozenset[str]
+
+
+def emit(plans: Sequence[Plan], title: str) -> str:
+    """One text with the elastic forms of the kernels of ``plans``, all of one unit."""
+    reached = [p.subject.reached for p in plans]
     unit = reached[0].unit
-    kernels = {r.kernel: (r, a) for r, a in zip(reached, apart, strict=True)}
+    kernels = {p.subject.reached.kernel: p for p in plans}
     helpers = {i: r for r in reached for i in r.items if _becomes_virtual(r, i)}
     kept = {i for r in reached for i in r.items if not _becomes_virtual(r, i)}
+    foreign = frozenset(n for p in plans for n in p.foreign)
 
     def elastic(item: Item) -> str:
-        return _kernel(*kernels[item]) if item in kernels else _helper(helpers[item], item)
+        return _kernel(kernels[item]) if item in kernels else _helper(helpers[item], item)
 
-    context = [i for i in unit.items if i.kind in ("include", "using") or i in kept]
+    context = [i for i in unit.items if i in kept or _is_needed(i, foreign)]
     changed = [i for i in unit.items if i in kernels or i in helpers]
     originals = [_ORIGINALS, *_scoped(context, lambda i: _original(unit, i)), "#endif"]
     return "\n".join([title, _header(), *originals, "", *_scoped(changed, elastic), ""])
@@ -43,6 +60,14 @@ def emit(reached: Sequence[Reach], apart: Sequence[bool], title: str) -> str:
 def entry_names(kernel: Item) -> dict[str, str]:
     """The qualified name of each form's wrapper."""
     return {form: f"{kernel.qualified}__{form}" for form in FORMS}
+
+
+def _is_needed(item: Item, foreign: frozenset[str]) -> bool:
+    """Whether an include or a using directive may bring in one of the names ``foreign``."""
+    if item.kind == "include":
+        host_only = is_host_header(included(item.node)) and "std" not in foreign
+        return bool(foreign) and not host_only
+    return item.kind == "using" and bool(foreign)
 
 
 @cache
@@ -81,26 +106,59 @@ def _helper(reached: Reach, item: Item) -> str:
     return render(reached.unit.text, item.node.start_byte, item.node.end_byte, edits)
 
 
-def _kernel(reached: Reach, apart: bool) -> str:
+def _kernel(plan: Plan) -> str:
+    reached, parts, flow = plan.subject.reached, plan.subject.signature, plan.flow
     source, item = reached.unit.text, reached.kernel
-    parts, body = kernel_signature(source, item), item.body
+    body = item.body
     assert body is not None  # what makes an item a kernel
-    taken = ", ".join((_index_parameters(reached), *parts.taken))
-    lines = [f"// {item.name}: one logical block"]
-    if parts.template:
-        lines.append(parts.template)
-    lines.append(f"__device__ MIRIAM_INLINE void {item.name}__body({taken})")
-    lines.append(render(source, body.start_byte, body.end_byte, _edits(reached, item)))
+    template = [parts.template] if parts.template else []
+    edits = _edits(reached, item) + (_counted_barriers(body) if flow.counted else [])
+    taken = (_index_parameters(reached), *parts.taken)
+    lines = [
+        f"// One logical block of {item.name}.",
+        *template,
+        declaration(f"__device__ MIRIAM_INLINE void {item.name}__body", taken),
+        render(source, body.start_byte, body.end_byte, edits),
+        line_directive("miriam", 1),
+    ]
     head = f'extern "C" {parts.head}' if item.extern_c else parts.head
-    given = ", ".join(("const MiriamLaunch miriam", *parts.given))
-    lines.append('#line 1 "miriam"')
+    given = ("const MiriamLaunch miriam", *parts.given)
     for form in FORMS:
-        if parts.template:
-            lines.append(parts.template)
-        statements = wrapper(form, f"{item.name}__body{parts.arguments}", parts.forwarded, apart)
+        statements = wrapper(
+            form,
+            f"{item.name}__body{parts.arguments}",
+            parts.forwarded,
+            apart=flow.apart,
+            counted=flow.counted,
+            whole_warps=flow.whole_warps,
+        )
         tail = f" {parts.tail}" if parts.tail else ""
-        lines.append(f"{head} {item.name}__{form}({given}){tail} {statements}")
+        lines += template
+        lines.append(f"{declaration(f'{head} {item.name}__{form}', given)}{tail} {statements}")
     return "\n".join(lines)
+
+
+def declaration(head: str, parameters: Sequence[str]) -> str:
+    """``head(parameters)``, broken into lines of at most 100 columns where that is possible."""
+    whole = f"{head}({', '.join(parameters)})"
+    if len(whole) <= _COLUMNS:
+        return whole
+    indent = " " * 4
+    filled = fill(
+        ", ".join(parameters).replace(" ", _GLUE).replace(f",{_GLUE}", ", "),
+        _COLUMNS,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return f"{head}(\n{filled.replace(_GLUE, ' ')})"
+
+
+def _counted_barriers(body: Node) -> list[Edit]:
+    """Each ``__syncthreads()`` becomes a barrier that threads which are done can take part in."""
+    calls = [c for c in find(body, "call_expression") if called_name(c) in BARRIERS]
+    return [Edit(c.start_byte, c.end_byte, "miriam_meet(true)") for c in calls]
 
 
 def _index_parameters(reached: Reach) -> str:

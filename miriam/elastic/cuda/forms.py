@@ -5,37 +5,56 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-SLICE = """{{
+_SLICE = """\
   if (blockIdx.x < miriam.count) {{
-    {body}(miriam_block(miriam, miriam.start + blockIdx.x), miriam_grid(miriam){arguments});
-  }}
-}}"""
+    {call}(miriam_block(miriam, miriam.start + blockIdx.x), miriam_grid(miriam){arguments});
+  }}"""
 
-PERSISTENT = """{{
+_PERSISTENT = """\
   for (unsigned miriam_at = blockIdx.x; miriam_at < miriam.count; miriam_at += gridDim.x) {{
-    {body}(miriam_block(miriam, miriam.start + miriam_at), miriam_grid(miriam){arguments});{barrier}
-  }}
-}}"""
+    {call}(miriam_block(miriam, miriam.start + miriam_at), miriam_grid(miriam){arguments});{meet}
+  }}"""
 
-# Two slots: a slow thread reads one while the leader already writes the other.
-YIELD = """{{
+# Two slots: a slow thread still reads one while the leader writes the other. The barrier after
+# the claim also keeps one logical block's shared memory apart from the next one's.
+_YIELD = """\
   __shared__ unsigned miriam_next[2];
   for (unsigned miriam_turn = 0;; miriam_turn ^= 1) {{
     if (miriam_leads()) miriam_next[miriam_turn] = miriam_claim(miriam);
     __syncthreads();
     const unsigned miriam_at = miriam_next[miriam_turn];
     if (miriam_at >= miriam.count) return;
-    {body}(miriam_block(miriam, miriam.start + miriam_at), miriam_grid(miriam){arguments});
-  }}
-}}"""
+    {call}(miriam_block(miriam, miriam.start + miriam_at), miriam_grid(miriam){arguments});{finish}
+  }}"""
 
 FORMS: Mapping[str, str] = MappingProxyType(
-    {"slice": SLICE, "persistent": PERSISTENT, "yield": YIELD}
+    {"slice": _SLICE, "persistent": _PERSISTENT, "yield": _YIELD}
 )
-BARRIER = "\n    __syncthreads();"
+_WHOLE_WARPS = "\n  miriam_need_whole_warps();"
+_BARRIER = "\n    __syncthreads();"
+# In place of the barrier: whoever is done joins the barriers of the others until all are done.
+_FINISH = "\n    while (miriam_meet(false)) {}"
 
 
-def wrapper(form: str, body: str, arguments: tuple[str, ...], barrier: bool) -> str:
-    """The statements of ``form``: calls ``body`` with ``arguments`` per logical block."""
-    passed = "".join(f", {a}" for a in arguments)
-    return FORMS[form].format(body=body, arguments=passed, barrier=BARRIER if barrier else "")
+def wrapper(
+    form: str,
+    call: str,
+    arguments: tuple[str, ...],
+    *,
+    apart: bool,
+    counted: bool,
+    whole_warps: bool,
+) -> str:
+    """The body of the wrapper ``form``, which runs ``call`` with ``arguments`` per logical block.
+
+    ``apart``, ``counted`` and ``whole_warps`` as in Flow: what the kernel needs between blocks.
+    """
+    finish = _FINISH if counted else ""
+    statements = FORMS[form].format(
+        call=call,
+        arguments="".join(f", {a}" for a in arguments),
+        meet=finish or (_BARRIER if apart else ""),
+        finish=finish,
+    )
+    check = _WHOLE_WARPS if whole_warps and form != "slice" else ""
+    return f"{{{check}\n{statements}\n}}"

@@ -53,6 +53,28 @@ static __device__ __forceinline__ unsigned miriam_claim(const MiriamLaunch& laun
   return next < launch.count ? next : launch.count;
 }
 
+// A barrier for kernels in which some threads are done while others still meet: true when any
+// thread is not. The threads of a warp may be at different calls, hence not the aligned form.
+static __device__ __forceinline__ bool miriam_meet(bool working) {
+#ifdef __MIRIAM_HOST__
+  static constexpr miriam_host::Site site{"miriam_meet", 0};
+  return miriam_host::barrier(&site, working).nonzero != 0;
+#else
+  unsigned any;
+  asm volatile(
+      "{ .reg .pred p, q; setp.ne.u32 p, %1, 0; barrier.red.or.pred q, 0, p; selp.u32 %0, 1, 0, q; }"
+      : "=r"(any)
+      : "r"(static_cast<unsigned>(working))
+      : "memory");
+  return any != 0;
+#endif
+}
+
+// For kernels that rely on the threads of one row making up whole warps.
+static __device__ __forceinline__ void miriam_need_whole_warps() {
+  if (blockDim.x % 32 != 0) __trap();
+}
+
 #endif  // __CUDACC__
 
 #endif  // MIRIAM_ELASTIC_H

@@ -93,7 +93,11 @@ def parse(source: Text) -> Unit:
         ) from error
     root = Parser(Language(tree_sitter_cuda.language())).parse(source.data).root_node
     items = tuple(_items(root))
-    known = [(i.node.start_byte, i.node.end_byte) for i in items if i.kind == "kernel"]
+    known = [
+        (i.node.start_byte, i.node.end_byte)
+        for i in items
+        if i.kind == "kernel" or i.node.type == "template_instantiation"
+    ]
     marks = (m.start() for m in re.finditer(rb"\b__global__\b", source.data))
     unparsed = tuple(m for m in marks if not any(a <= m < b for a, b in known))
     return Unit(source, root, items, unparsed)
@@ -136,6 +140,8 @@ def _item(
         name = last_name(signature.child_by_field_name("declarator") or signature)
         head = text(core)[: signature.start_byte - core.start_byte]
         return Item(node, core, _kind(head), name, frozenset({name}), *where)
+    if node.type == "template_instantiation":
+        return Item(node, core, "host", "", frozenset(), *where)
     names = frozenset(_declared(core))
     if not names:
         return None

@@ -1,0 +1,158 @@
+"""What the threads of a block agree on: the levels of names, and of expressions made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from tree_sitter import Node
+
+from miriam.elastic.cuda.calls import Reach
+from miriam.elastic.cuda.constants import constants
+from miriam.elastic.cuda.lanes import Lanes, lanes
+from miriam.elastic.cuda.memory import base, is_access, unstable_names, written_names
+from miriam.elastic.cuda.names import (
+    UNIFORM_METHODS,
+    VOTING_BARRIERS,
+    WARP_RESULTS,
+    is_group_object,
+    is_pure,
+)
+from miriam.elastic.cuda.parse import Item
+from miriam.elastic.cuda.syntax import called_name, declarator, find, text
+
+
+class Level(IntEnum):
+    """Who agrees: all threads of a block, all of a warp, or nobody for sure."""
+
+    BLOCK = 0
+    WARP = 1
+    VARYING = 2
+
+
+@dataclass(slots=True, eq=False)
+class Facts:
+    """What is known of one function so far; levels only ever rise.
+
+    ``entry``: the control under which it is called; ``after``: what a return before has added;
+    ``jumps``: what leaving or repeating a loop has added to it, by the loop's node id.
+    """
+
+    item: Item
+    parameters: tuple[str, ...]
+    written: frozenset[str]
+    lanes: Lanes
+    values: dict[str, Level] = field(default_factory=dict)
+    entry: Level = Level.BLOCK
+    result: Level = Level.BLOCK
+    after: Level = Level.BLOCK
+    jumps: dict[int, Level] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Levels:
+    """The levels of all functions that a kernel reaches; ``changed`` when one has risen."""
+
+    facts: list[Facts]
+    by_name: dict[str, list[Facts]]
+    unstable: frozenset[str]
+    types: frozenset[str]
+    tile_is_warp: bool
+    changed: bool = True
+
+    def raised(self, old: Level, new: Level) -> Level:
+        """The higher level."""
+        self.changed |= new > old
+        return max(old, new)
+
+    def value(self, facts: Facts, node: Node | None) -> Level:
+        """Who gets the same value from ``node``, an expression of the function of ``facts``."""
+        result = Level.BLOCK
+        stack = [node] if node is not None else []
+        while stack and result < Level.VARYING:
+            current = stack.pop()
+            here, inside = self._leaf(facts, current)
+            result = max(result, here)
+            if inside:
+                stack += current.named_children
+        return result
+
+    def _leaf(self, facts: Facts, node: Node) -> tuple[Level, bool]:
+        """The level that ``node`` adds by itself, and whether its parts count too."""
+        if facts.lanes.agrees(node):
+            return Level.WARP, False
+        if node.type == "field_expression" and text(node) in ("threadIdx.y", "threadIdx.z"):
+            return Level.WARP, False
+        if node.type == "identifier":
+            return self._name(facts, text(node)), False
+        if node.type == "call_expression":
+            return self._call(node)
+        if is_access(node):
+            name = base(node)
+            safe = name and name not in facts.written and name not in self.unstable
+            return (Level.BLOCK if safe else Level.VARYING), True
+        varying = node.type in ("this", "new_expression", "co_await_expression", "ERROR")
+        return (Level.VARYING if varying else Level.BLOCK), True
+
+    def _name(self, facts: Facts, name: str) -> Level:
+        if name == "threadIdx" or name in self.unstable:
+            return Level.VARYING
+        return facts.values.get(name, Level.BLOCK)
+
+    def _call(self, call: Node) -> tuple[Level, bool]:
+        name = called_name(call)
+        function = call.child_by_field_name("function")
+        if name in VOTING_BARRIERS:
+            return Level.BLOCK, False
+        if WARP_RESULTS.fullmatch(name):
+            return Level.WARP, False
+        if function is not None and function.type == "field_expression":
+            if name in UNIFORM_METHODS:
+                return Level.BLOCK, False
+            warp = name == "meta_group_rank" and self.tile_is_warp
+            return (Level.WARP if warp else Level.VARYING), False
+        if name in self.by_name:
+            return max(f.result for f in self.by_name[name]), True
+        known = name in self.types or (is_pure(name) and not is_group_object(name))
+        return (Level.BLOCK if known else Level.VARYING), True
+
+
+def start(reached: Reach) -> Levels:
+    """The levels before anything is known: all agree on everything."""
+    data = [i for i in reached.items if i.kind == "data"]
+    helpers = frozenset(f.name for f in reached.functions)
+    facts = [_facts(f, helpers, data) for f in reached.functions]
+    by_name: dict[str, list[Facts]] = {}
+    for each in facts:
+        by_name.setdefault(each.item.name, []).append(each)
+    return Levels(
+        facts=facts,
+        by_name=by_name,
+        unstable=unstable_names((*reached.items, reached.kernel)),
+        types=frozenset(n for i in data for n in i.names),
+        tile_is_warp=_tiles_are_warps(reached),
+    )
+
+
+def _facts(function: Item, helpers: frozenset[str], data: Sequence[Item]) -> Facts:
+    signature = function.signature
+    found = signature.child_by_field_name("parameters") if signature else None
+    names = []
+    for node in found.named_children if found else ():
+        inside = node.child_by_field_name("declarator")
+        name = declarator(inside) if inside is not None else None
+        names.append(text(name) if name is not None else "")
+    known = {n: v for n, v in constants([*data, function]).items() if n not in names}
+    return Facts(function, tuple(names), written_names(function, helpers), lanes(function, known))
+
+
+def _tiles_are_warps(reached: Reach) -> bool:
+    sizes = [
+        text(node)
+        for item in (*reached.items, reached.kernel)
+        for node in find(item.node, "template_function", "template_type")
+        if text(node).startswith(("thread_block_tile", "tiled_partition"))
+        or text(node).endswith("tiled_partition")
+    ]
+    return all("32" in s or "WARP" in s.upper() for s in sizes)
