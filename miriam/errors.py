@@ -62,3 +62,7 @@ class ExecutionError(MiriamError):
 
 class VerificationError(MiriamError):
     """An output that should equal the original's does not, or a block did not run exactly once."""
+
+
+class DeadlineError(MiriamError):
+    """A task missed a deadline that the caller asked to be kept."""

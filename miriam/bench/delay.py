@@ -161,6 +161,18 @@ class Delays(Observer):
         self._started: dict[tuple[int, int], int] = {}
         self.explained: list[Explained] = []
 
+    def parts(self, task: int, request: int, now_ns: int) -> tuple[Delay, ...]:
+        """What has delayed a critical request: all of it, or up to ``now_ns`` if it is not done."""
+        for done in self.explained:
+            if (done.task, done.request) == (task, request):
+                return done.delays
+        run = self._running[task, request]
+        if not run.issued:
+            self._queued(task, run, now_ns)
+        elif run.launch is not None:
+            self._account(run, now_ns)
+        return _delays(run.parts)
+
     def arrived(self, task: int, request: int, now_ns: int) -> None:
         """Follow the request if it is critical."""
         if task in self._alone:

@@ -9,6 +9,7 @@ import typer
 
 from miriam import __version__
 from miriam.cli import bench
+from miriam.cli.simulate import simulate
 from miriam.errors import MiriamError
 
 app = typer.Typer(
@@ -19,6 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(bench.app, name="bench")
+app.command()(simulate)
 
 
 def _show_version(asked: bool) -> None:

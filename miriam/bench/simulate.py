@@ -1,0 +1,171 @@
+"""A mix in the simulator: will it fit, and if not, what breaks first and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from miriam.bench.arrivals import Arrivals, Closed, Poisson, Trace, Uniform, stream
+from miriam.bench.benchmark import Settings
+from miriam.bench.delay import Delays
+from miriam.bench.networks import Networks
+from miriam.bench.verdict import Break, Verdict, broken, busy_times, judge
+from miriam.coordinator import Policy, Task, policies
+from miriam.devices.contract import Device
+from miriam.devices.observe import Observer
+from miriam.errors import UsageError
+from miriam.runtime import Driver, Fate, Following, MixFile, Offer, Record, Rules, TaskEntry
+
+SOLO_NS = 500_000_000
+"""A closed loop alone repeats itself, so that its run alone need not be longer than this."""
+
+_SoloKey = tuple[str, Following, int, tuple[int, ...]]
+
+
+class Simulation:
+    """One mix on one simulated device under one policy.
+
+    UsageError for a device that is not simulated, or an arrivals file that can not be read.
+    """
+
+    def __init__(
+        self, device: Device, networks: Networks, mix: MixFile, policy: Policy, settings: Settings
+    ) -> None:
+        if not device.simulated:
+            raise UsageError("device", "a simulated one, sim:<gpu>", device.name)
+        self._device, self._mix, self._policy, self._settings = device, mix, policy, settings
+        self._rules = Rules(mix.late == "drop", mix.queue)
+        self._offers = [self._offer(networks, entry) for entry in mix.tasks]
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """The tasks as the device sees them, in the file's order."""
+        return tuple(offer.task for offer in self._offers)
+
+    def run(
+        self,
+        observers: Sequence[Observer] = (),
+        progress: Callable[[str, int], None] = lambda run, finish_ns: None,
+    ) -> Verdict:
+        """Each task alone, then all together, then up to the first break with a closer look.
+
+        ``observers`` see the tasks together. ``progress`` hears of each completion: the task
+        that runs alone or ``together`` or ``explaining``, and its time.
+        """
+        window_ns = self._settings.window_ns
+        alone: dict[_SoloKey, Record] = {}
+        solos = [self._alone(offer, alone, progress) for offer in self._offers]
+        offers = _weighted(self._mix.tasks, self._offers, solos)
+        record = self._together(offers, window_ns, observers, "together", progress)
+        busy = busy_times(self._mix.tasks, record)
+        return Verdict(
+            device=self._device.name,
+            policy=self._policy.name,
+            seed=self._settings.seed,
+            window_ns=window_ns,
+            mix=self._mix,
+            tasks=tuple(
+                judge(entry, record, task, solos[task], busy)
+                for task, entry in enumerate(self._mix.tasks)
+            ),
+            first_break=self._first_break(offers, record, progress),
+        )
+
+    def _offer(self, networks: Networks, entry: TaskEntry) -> Offer:
+        task = Task(
+            name=entry.title,
+            program=networks.program(entry.model),
+            critical=entry.critical,
+            priority=entry.priority,
+            deadline_ns=entry.deadline_ns,
+            in_flight=entry.in_flight,
+        )
+        arrivals = _arrivals(self._mix, entry)
+        rng = stream(self._settings.seed, "mix", entry.title)
+        return Offer(task, arrivals, tuple(arrivals.known(self._settings.window_ns, rng)))
+
+    def _alone(
+        self, offer: Offer, known: dict[_SoloKey, Record], progress: Callable[[str, int], None]
+    ) -> Record:
+        task, arrivals = offer.task, offer.arrivals
+        key = task.program.name, arrivals, task.in_flight, offer.times_ns
+        if key not in known:
+            session = self._device.open([task], policies.get("multistream"))
+            driver = Driver(
+                session, [offer], watch=lambda _t, _r, done: progress(task.name, done.finish_ns)
+            )
+            window_ns = self._settings.window_ns
+            closed = isinstance(arrivals, Closed)
+            known[key] = driver.run(min(window_ns, SOLO_NS) if closed else window_ns)
+            session.close()
+        return known[key]
+
+    def _together(
+        self,
+        offers: Sequence[Offer],
+        window_ns: int,
+        observers: Sequence[Observer],
+        name: str,
+        progress: Callable[[str, int], None],
+    ) -> Record:
+        session = self._device.open([offer.task for offer in offers], self._policy, observers)
+        driver = Driver(
+            session, offers, self._rules, lambda _t, _r, done: progress(name, done.finish_ns)
+        )
+        record = driver.run(window_ns)
+        session.close()
+        return record
+
+    def _first_break(
+        self, offers: Sequence[Offer], record: Record, progress: Callable[[str, int], None]
+    ) -> Break | None:
+        breaks = [
+            (found.at_ns, task, found)
+            for task, entry in enumerate(self._mix.tasks)
+            for request in record.requests[task]
+            if (found := broken(entry, request, record.window_ns))
+        ]
+        if not breaks:
+            return None
+        at_ns, task, found = min(breaks, key=lambda b: b[:2])
+        number = record.requests[task][found.request].number
+        if number is None or not offers[task].task.critical:
+            return found
+        # The same run again, watched closely, as far as is needed.
+        delays = Delays(self._device, self.tasks)
+        until_ns = at_ns + (found.late_ns or 0)
+        self._together(offers, until_ns, (delays,), "explaining", progress)
+        return replace(found, delays=delays.parts(task, number, until_ns))
+
+
+def _arrivals(mix: MixFile, entry: TaskEntry) -> Arrivals:
+    wanted = entry.arrivals
+    if wanted.kind == "uniform" and wanted.hz is not None:
+        return Uniform(wanted.hz)
+    if wanted.kind == "poisson" and wanted.hz is not None:
+        return Poisson(wanted.hz)
+    if wanted.kind == "trace" and wanted.file is not None:
+        return Trace.read(mix.folder / wanted.file)
+    return Closed(entry.in_flight)
+
+
+def _weighted(
+    entries: Sequence[TaskEntry], offers: Sequence[Offer], solos: Sequence[Record]
+) -> list[Offer]:
+    """The offers with the weights that the mix names; without any, nothing is held back."""
+    if all(entry.weight is None for entry in entries):
+        return list(offers)
+    return [
+        offer if entry.critical else replace(offer, turn_ns=_service_ns(solo) / (entry.weight or 1))
+        for entry, offer, solo in zip(entries, offers, solos, strict=True)
+    ]
+
+
+def _service_ns(solo: Record) -> float:
+    """What a request takes alone; the whole window where none was done in it."""
+    times = sorted(
+        r.end_ns - r.start_ns
+        for r in solo.requests[0]
+        if r.fate is Fate.DONE and r.end_ns is not None and r.start_ns is not None
+    )
+    return times[len(times) // 2] if times else solo.window_ns

@@ -1,0 +1,229 @@
+"""The mix file: which tasks share one GPU, when they are asked for, and what is expected.
+
+Decoding is strict. A key that is unknown, out of range or without effect in its place is an
+error that names the file, the place in it (``task[1].arrivals.hz``), the rule and the value.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from miriam.errors import UnknownNameError, UsageError
+
+Kind = Literal["closed", "uniform", "poisson", "trace"]
+Late = Literal["count", "drop"]
+
+
+class ArrivalsEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When requests come; ``hz`` is for uniform and poisson, ``file`` for trace."""
+
+    kind: Kind
+    hz: float | None = None
+    file: str | None = None
+
+
+class TaskEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One ``[[task]]``; ``name`` is the model's, numbered where it occurs again, if left out."""
+
+    model: str
+    name: str | None = None
+    critical: bool = False
+    priority: int = 0
+    deadline_ms: float | None = None
+    weight: float | None = None
+    in_flight: int = 1
+    arrivals: ArrivalsEntry = ArrivalsEntry("closed")
+
+    @property
+    def title(self) -> str:
+        """What the task is called."""
+        return self.name or self.model
+
+    @property
+    def deadline_ns(self) -> int | None:
+        """From arrival to completion; None without a deadline."""
+        return None if self.deadline_ms is None else round(self.deadline_ms * 1e6)
+
+
+class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    task: tuple[TaskEntry, ...]
+    late: Late | None = None
+    queue: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MixFile:
+    """A mix: tasks with distinct names, and what happens to late and to surplus requests.
+
+    ``late``: requests whose deadline passes before they start are dropped, or run and counted.
+    ``queue``: how many requests of a task may wait beyond those in flight, None for any number;
+    what arrives to a full queue is refused. ``folder``: where the trace files are looked for.
+    """
+
+    tasks: tuple[TaskEntry, ...]
+    late: Late = "count"
+    queue: int | None = None
+    folder: Path = Path()
+
+    def with_normal(self, model: str) -> MixFile:
+        """The mix with one more task: ``model``, normal, closed loop."""
+        return MixFile(_named((*self.tasks, TaskEntry(model))), self.late, self.queue, self.folder)
+
+
+def read(path: Path, models: Sequence[str]) -> MixFile:
+    """The mix in the TOML file ``path``, whose models are among ``models``.
+
+    UsageError with the file and the place in it for whatever is wrong.
+    """
+    raw = _load(path)
+    try:
+        document = msgspec.convert(raw, _Document)
+    except msgspec.ValidationError as error:
+        raise _explained(path, raw, str(error)) from None
+    _check_tasks(path, document.task, models)
+    _check_settings(path, document)
+    folder = path.parent
+    return MixFile(_named(document.task), document.late or "count", document.queue, folder)
+
+
+def _load(path: Path) -> Mapping[str, object]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError("mix", "a readable text file", str(path), reason) from error
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _broken(path, text, str(error)) from None
+
+
+def _broken(path: Path, text: str, message: str) -> UsageError:
+    lines = text.splitlines() or [""]
+    reason, _, place = message.rpartition(" (at ")
+    found = re.match(r"line (\d+), column (\d+)", place)
+    line, column = (int(n) for n in found.groups()) if found else (len(lines), len(lines[-1]) + 1)
+    excerpt = lines[min(line, len(lines)) - 1].strip()
+    return UsageError(f"{path}:{line}:{column}", "valid TOML", excerpt, reason)
+
+
+# What msgspec calls a kind of value, in a TOML author's words.
+_KINDS = {
+    "array": "an array; a task begins with [[task]]",
+    "bool": "true or false",
+    "float": "a number",
+    "int": "a whole number",
+    "object": "a table",
+    "str": "text in quotes",
+}
+_MESSAGE = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<place>[^`]*)`)?$")
+
+
+def _explained(path: Path, raw: Mapping[str, object], message: str) -> UsageError:
+    found = _MESSAGE.match(message)
+    what, place = (found["what"], found["place"] or "") if found else (message, "")
+    value = _at(raw, place)
+    where = f"{path}: {place}" if place else str(path)
+    name = (re.findall(r"`([^`]+)`", what) or [""])[0]
+    if "unknown field" in what:
+        return UnknownNameError(f"{where} key" if place else f"{where}: key", name, _keys(place))
+    if "missing required" in what:
+        got = sorted(value) if isinstance(value, Mapping) else value
+        return UsageError(where, f"the key {name!r} is required", got)
+    if "enum value" in what:
+        known = ("closed", "uniform", "poisson", "trace") if "kind" in place else ("count", "drop")
+        return UnknownNameError(where, str(value), known)
+    kinds = [_KINDS[k] for k in name.split(" | ") if k in _KINDS]
+    return UsageError(where, " or ".join(kinds) or what, value)
+
+
+def _keys(place: str) -> Sequence[str]:
+    if place.endswith("arrivals"):
+        return ArrivalsEntry.__struct_fields__
+    return TaskEntry.__struct_fields__ if place else _Document.__struct_fields__
+
+
+def _at(raw: object, place: str) -> object:
+    """The value at a place such as ``task[1].arrivals.hz``."""
+    for name, index in re.findall(r"([^.\[\]]+)|\[(\d+)\]", place):
+        if index and isinstance(raw, Sequence):
+            raw = raw[int(index)]
+        elif name and isinstance(raw, Mapping):
+            raw = raw.get(name)
+    return raw
+
+
+def _check_tasks(path: Path, tasks: Sequence[TaskEntry], models: Sequence[str]) -> None:
+    if not tasks:
+        raise UsageError(f"{path}: task", "at least one task", [], "a task begins with [[task]]")
+    names: dict[str, int] = {}
+    for index, task in enumerate(tasks):
+        where = f"{path}: task[{index}]"
+        if task.model not in models:
+            raise UnknownNameError(f"{where}.model", task.model, models)
+        if task.name is not None and names.setdefault(task.name, index) != index:
+            rule = f"a name that no other task has; task[{names[task.name]}] has it"
+            raise UsageError(f"{where}.name", rule, task.name)
+        for field, rule, bad in _TASK_RULES:
+            value = getattr(task, field)
+            if value is not None and bad(value):
+                raise UsageError(f"{where}.{field}", rule, value)
+        if task.critical and task.weight is not None:
+            advice = "normal tasks share what critical ones leave; use priority"
+            raise UsageError(f"{where}.weight", "only for normal tasks", task.weight, advice)
+        _check_arrivals(f"{where}.arrivals", task.arrivals)
+
+
+def _not_positive(value: float) -> bool:
+    return not 0 < value < math.inf
+
+
+_TASK_RULES: tuple[tuple[str, str, Callable[[float], bool]], ...] = (
+    ("in_flight", "at least 1", lambda value: value < 1),
+    ("deadline_ms", "a finite number above 0", _not_positive),
+    ("weight", "a finite number above 0", _not_positive),
+)
+
+
+def _check_arrivals(where: str, arrivals: ArrivalsEntry) -> None:
+    kind = arrivals.kind
+    wanted = {"uniform": "hz", "poisson": "hz", "trace": "file"}.get(kind)
+    for field in ("hz", "file"):
+        value = getattr(arrivals, field)
+        if field == wanted and value is None:
+            raise UsageError(f"{where}.{field}", f"required where kind is {kind!r}", None)
+        if field != wanted and value is not None:
+            raise UsageError(f"{where}.{field}", f"not used where kind is {kind!r}", value)
+    if arrivals.hz is not None and _not_positive(arrivals.hz):
+        raise UsageError(f"{where}.hz", "a finite number above 0", arrivals.hz)
+
+
+def _check_settings(path: Path, document: _Document) -> None:
+    if document.queue is not None and document.queue < 0:
+        raise UsageError(f"{path}: queue", "not negative", document.queue)
+    if document.queue is not None and all(t.arrivals.kind == "closed" for t in document.task):
+        rule = "only where a task's arrivals are not closed; a closed loop never queues"
+        raise UsageError(f"{path}: queue", rule, document.queue)
+    if document.late is not None and all(t.deadline_ms is None for t in document.task):
+        raise UsageError(f"{path}: late", "only where a task has a deadline_ms", document.late)
+
+
+def _named(tasks: Sequence[TaskEntry]) -> tuple[TaskEntry, ...]:
+    """The same tasks, each with a name of its own."""
+    taken = {task.name for task in tasks if task.name is not None}
+    named = []
+    for task in tasks:
+        name, number = task.name or task.model, 2
+        while task.name is None and name in taken:
+            name, number = f"{task.model}-{number}", number + 1
+        taken.add(name)
+        named.append(msgspec.structs.replace(task, name=name))
+    return tuple(named)
