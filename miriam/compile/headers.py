@@ -10,7 +10,8 @@ from pathlib import Path
 
 STAND_INS = Path(__file__).parent / "include"
 
-# Files with kernels hold host code too, which is not compiled here but whose includes remain.
+# Files with kernels hold host code too, which is not compiled here but whose includes remain:
+# of C, C++ and POSIX, and of CUDA's libraries.
 _HOST_NAMES = (
     "array atomic bitset cctype cerrno chrono cinttypes complex condition_variable csignal "
     "cstdarg ctime ctype.h cwchar deque dirent.h errno.h exception execinfo.h fcntl.h fstream "
@@ -20,7 +21,9 @@ _HOST_NAMES = (
     "sstream stack stdarg.h stdbool.h stdexcept streambuf string string_view strings.h "
     "sys/mman.h sys/resource.h sys/stat.h sys/time.h sys/times.h sys/types.h sys/wait.h "
     "system_error termios.h thread time.h tuple typeinfo unistd.h unordered_map unordered_set "
-    "valarray variant vector wchar.h"
+    "valarray variant vector wchar.h "
+    "cublas.h cublasLt.h cublas_v2.h cudaProfiler.h cuda_profiler_api.h cudnn.h cufft.h curand.h "
+    "cusolverDn.h cusparse.h nccl.h nvToolsExt.h nvml.h nvrtc.h"
 )
 HOST_HEADERS = frozenset(_HOST_NAMES.split())
 
