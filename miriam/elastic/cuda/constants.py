@@ -10,6 +10,13 @@ from tree_sitter import Node
 from miriam.elastic.cuda.parse import Item
 from miriam.elastic.cuda.syntax import declarator, find, text
 
+_DECLARATIONS = (
+    "declaration",
+    "field_declaration",
+    "enumerator",
+    "parameter_declaration",
+    "optional_parameter_declaration",
+)
 _LITERAL = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)[uUlL]*")
 
 
@@ -28,26 +35,26 @@ def constants(items: Iterable[Item]) -> dict[str, int]:
     found: dict[str, int] = {}
     clash: set[str] = set()
     for item in items:
-        for node in find(item.node, "declaration", "field_declaration", "enumerator"):
+        for node in find(item.node, *_DECLARATIONS):
             for name, value in _given(node):
-                if found.setdefault(name, value) != value:
+                if value is None or found.setdefault(name, value) != value:
                     clash.add(name)
     return {n: v for n, v in found.items() if n not in clash}
 
 
-def _given(node: Node) -> list[tuple[str, int]]:
+def _given(node: Node) -> list[tuple[str, int | None]]:
+    """The names in a declaration, each with its value, or None when it may change."""
     if node.type == "enumerator":
-        value = literal(node.child_by_field_name("value"))
-        return [(text(node.children[0]), value)] if value is not None else []
-    kinds = [text(c) for c in node.children if c.type == "type_qualifier"]
-    if "const" not in kinds and "constexpr" not in kinds:
-        return []
+        return [(text(node.children[0]), literal(node.child_by_field_name("value")))]
+    kinds = {text(c) for c in node.children if c.type == "type_qualifier"}
+    fixed = kinds & {"const", "constexpr"} and node.type in ("declaration", "field_declaration")
     result = []
     for child in node.children_by_field_name("declarator"):
-        value = literal(child.child_by_field_name("value"))
         name = declarator(child)
-        if child.type == "init_declarator" and value is not None and name is not None:
-            result.append((text(name), value))
+        if name is not None:
+            given = child.child_by_field_name("value")
+            value = given or node.child_by_field_name("default_value")
+            result.append((text(name), literal(value) if fixed else None))
     return result
 
 

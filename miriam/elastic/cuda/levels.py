@@ -20,6 +20,7 @@ from miriam.elastic.cuda.names import (
     is_pure,
 )
 from miriam.elastic.cuda.parse import Item
+from miriam.elastic.cuda.scopes import Scopes, scopes
 from miriam.elastic.cuda.syntax import called_name, declarator, find, text
 
 
@@ -35,18 +36,19 @@ class Level(IntEnum):
 class Facts:
     """What is known of one function so far; levels only ever rise.
 
-    ``entry``: the control under which it is called; ``after``: what a return before has added;
-    ``jumps``: what leaving or repeating a loop has added to it, by the loop's node id.
+    ``parameters`` and ``values`` use the names that ``scopes`` tells apart.
+    ``entry``: the control under which it is called; ``jumps``: what leaving or repeating a loop
+    has added to it, by the loop's node id.
     """
 
     item: Item
     parameters: tuple[str, ...]
     written: frozenset[str]
     lanes: Lanes
+    scopes: Scopes
     values: dict[str, Level] = field(default_factory=dict)
     entry: Level = Level.BLOCK
     result: Level = Level.BLOCK
-    after: Level = Level.BLOCK
     jumps: dict[int, Level] = field(default_factory=dict)
 
 
@@ -85,7 +87,7 @@ class Levels:
         if node.type == "field_expression" and text(node) in ("threadIdx.y", "threadIdx.z"):
             return Level.WARP, False
         if node.type == "identifier":
-            return self._name(facts, text(node)), False
+            return self._name(facts, node), False
         if node.type == "call_expression":
             return self._call(node)
         if is_access(node):
@@ -95,10 +97,11 @@ class Levels:
         varying = node.type in ("this", "new_expression", "co_await_expression", "ERROR")
         return (Level.VARYING if varying else Level.BLOCK), True
 
-    def _name(self, facts: Facts, name: str) -> Level:
+    def _name(self, facts: Facts, node: Node) -> Level:
+        name = text(node)
         if name == "threadIdx" or name in self.unstable:
             return Level.VARYING
-        return facts.values.get(name, Level.BLOCK)
+        return facts.values.get(facts.scopes.key(name, node.start_byte), Level.BLOCK)
 
     def _call(self, call: Node) -> tuple[Level, bool]:
         name = called_name(call)
@@ -138,13 +141,14 @@ def start(reached: Reach) -> Levels:
 def _facts(function: Item, helpers: frozenset[str], data: Sequence[Item]) -> Facts:
     signature = function.signature
     found = signature.child_by_field_name("parameters") if signature else None
-    names = []
+    where, keys = scopes(function.node), []
     for node in found.named_children if found else ():
         inside = node.child_by_field_name("declarator")
         name = declarator(inside) if inside is not None else None
-        names.append(text(name) if name is not None else "")
-    known = {n: v for n, v in constants([*data, function]).items() if n not in names}
-    return Facts(function, tuple(names), written_names(function, helpers), lanes(function, known))
+        keys.append(where.key(text(name), name.start_byte) if name is not None else "")
+    known = constants([*data, function])
+    written = written_names(function, helpers)
+    return Facts(function, tuple(keys), written, lanes(function, known), where)
 
 
 def _tiles_are_warps(reached: Reach) -> bool:

@@ -108,24 +108,22 @@ def written_names(function: Item, helpers: frozenset[str]) -> frozenset[str]:
 
 def _aliases(function: Item) -> list[set[str]]:
     """Per pointer or reference that is initialised or assigned: it and what it comes from."""
-    groups = []
-    for node in walk(function.node):
-        target = value = None
-        if node.type == "init_declarator":
-            target, value = (
-                node.child_by_field_name("declarator"),
-                node.child_by_field_name("value"),
-            )
-        elif node.type == "assignment_expression":
-            target, value = node.child_by_field_name("left"), node.child_by_field_name("right")
-        if target is None or value is None:
-            continue
-        name = declarator(target)
-        sources = {base(value)} | {base(n) for n in walk(value) if n.type in _ADDRESS}
-        sources -= {""}
-        if name is not None and sources and not is_access(value):
-            groups.append({text(name)} | sources)
+    groups, pointers = [], set[str]()
+    for node in find(function.node, "declaration", *_PARAMETERS):
+        automatic = "auto" in WORD.findall(text(node)[:40])
+        for child in node.children_by_field_name("declarator"):
+            name = declarator(child)
+            if name is not None and (automatic or find(child, *_POINTERS)):
+                pointers.add(text(name))
+    for node in find(function.node, "init_declarator", "assignment_expression"):
+        target = node.child_by_field_name("declarator") or node.child_by_field_name("left")
+        value = node.child_by_field_name("value") or node.child_by_field_name("right")
+        name = declarator(target) if target is not None else None
+        if name is not None and value is not None and text(name) in pointers:
+            groups.append({text(name)} | {text(n) for n in find(value, "identifier")} - _INDICES)
     return groups
 
 
-_ADDRESS = {"pointer_expression", "conditional_expression", "binary_expression"}
+_INDICES = {"threadIdx", "blockIdx", "blockDim", "gridDim"}
+_PARAMETERS = ("parameter_declaration", "optional_parameter_declaration")
+_POINTERS = ("pointer_declarator", "reference_declarator", "array_declarator")

@@ -64,27 +64,24 @@ _KNOWN_HEADER = re.compile(
     r"driver_|vector_|channel_|texture_|surface_|math_|sm_\d|helper_cuda_|crt/|cub/|thrust/|"
     r"cooperative_groups|mma\.h|nv/|omp\.h|mpi\.h|sys/|bits/|arpa/|netinet/|c(std\w+|math|assert|"
     r"float|limits|time|errno|ctype|string|inttypes|fenv|complex|signal|locale|wchar|uchar|"
-    r"setjmp)$|(assert|complex|ctype|dirent|dlfcn|errno|fcntl|fenv|float|getopt|inttypes|iso646|"
+    r"setjmp)$|(assert|complex|ctype|dirent|glob|dlfcn|errno|fcntl|fenv|float|getopt|inttypes|iso646|"
     r"libgen|limits|locale|malloc|math|memory|omp|pthread|sched|semaphore|setjmp|signal|stdarg|"
     r"stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|tgmath|time|unistd|values|wchar|"
     r"builtin_types|host_defines|windows|direct|io|vector_types|vector_functions)\.h$|[a-z_0-9]+$)"
 )
 
 
-_HOST_HEADERS = frozenset(
-    (
-        "iostream fstream sstream iomanip string vector map set list deque queue stack iterator "
-        "unordered_map unordered_set chrono thread mutex random memory algorithm numeric regex "
-        "functional future exception stdexcept cstdio cstdlib cstring ctime stdio.h stdlib.h "
-        "string.h unistd.h time.h getopt.h omp.h errno.h fcntl.h malloc.h sys/time.h sys/types.h "
-        "sys/stat.h"
-    ).split()
+_HOST_HEADER = re.compile(
+    r"iostream|[fs]stream|iomanip|string|vector|map|set|list|deque|queue|stack|iterator|"
+    r"unordered_\w+|chrono|thread|mutex|random|memory|algorithm|numeric|regex|functional|future|"
+    r"exception|stdexcept|c?std(io|lib)(\.h)?|cstring|string\.h|c?time(\.h)?|"
+    r"(unistd|getopt|omp|errno|fcntl|malloc|glob|dirent|sys/\w+)\.h"
 )
 
 
 def is_host_header(name: str) -> bool:
     """Whether a header has nothing for device code unless that names ``std``."""
-    return name in _HOST_HEADERS
+    return bool(_HOST_HEADER.fullmatch(name))
 
 
 def is_collective(name: str, member: bool) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tree_sitter import Node
 
 from miriam.elastic.cuda.syntax import (
+    WORD,
     declarator,
     find,
     function_declarator,
@@ -18,6 +19,7 @@ from miriam.elastic.cuda.syntax import (
     words,
 )
 from miriam.elastic.cuda.text import Text
+from miriam.elastic.cuda.view import parser_view
 from miriam.errors import MissingCapabilityError
 
 Kind = Literal["kernel", "device", "host", "data", "include", "using"]
@@ -46,10 +48,7 @@ class Item:
     opener: tuple[str, ...] = ()
     scope: tuple[str, ...] = ()
     extern_c: bool = False
-    words: frozenset[str] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "words", words(self.node))
+    words: frozenset[str] = frozenset()
 
     @property
     def qualified(self) -> str:
@@ -91,8 +90,9 @@ def parse(source: Text) -> Unit:
         raise MissingCapabilityError(
             "elasticize", "tree-sitter is not installed", "pip install miriam-gpu[elastic]"
         ) from error
-    root = Parser(Language(tree_sitter_cuda.language())).parse(source.data).root_node
-    items = tuple(_items(root))
+    view = parser_view(source.data)
+    root = Parser(Language(tree_sitter_cuda.language())).parse(view).root_node
+    items = tuple(_items(root, source))
     known = [
         (i.node.start_byte, i.node.end_byte)
         for i in items
@@ -103,7 +103,7 @@ def parse(source: Text) -> Unit:
     return Unit(source, root, items, unparsed)
 
 
-def _items(root: Node) -> Iterator[Item]:
+def _items(root: Node, source: Text) -> Iterator[Item]:
     Level = tuple[Node, tuple[str, ...], tuple[str, ...], bool]
     stack: list[Level] = [(c, (), (), False) for c in reversed(root.children)]
     while stack:
@@ -121,7 +121,8 @@ def _items(root: Node) -> Iterator[Item]:
         elif node.type not in _IGNORED:
             item = _item(node, opener, scope, extern_c)
             if item is not None:
-                yield item
+                found = WORD.findall(source.slice(node.start_byte, node.end_byte))
+                yield replace(item, words=frozenset(found))
 
 
 def _item(

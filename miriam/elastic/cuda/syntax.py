@@ -110,6 +110,12 @@ def called_name(call: Node) -> str:
     if function.type == "field_expression":
         field = function.child_by_field_name("field")
         return last_name(field) if field is not None else ""
+    if function.type == "parenthesized_expression" and len(function.named_children) == 1:
+        # (type)(value) looks like a call.
+        inner = function.named_children[0]
+        return text(inner) if inner.type == "identifier" else ""
+    if function.type in ("primitive_type", "sized_type_specifier"):
+        return text(function)
     return last_name(function) if callee(call) is not None else ""
 
 

@@ -50,6 +50,7 @@ class _Walk:
         self._loops: list[Node] = []
         self._calls: list[Call] = []
         self._in_lambda = False
+        self._after = Level.BLOCK  # what the returns so far have added
 
     def function(self) -> list[Call]:
         """The calls in the function, with levels as far as they are known now."""
@@ -57,7 +58,7 @@ class _Walk:
         if body is None:
             return []
         if find(body, "goto_statement"):
-            self._facts.after = self._levels.raised(self._facts.after, Level.VARYING)
+            self._after = Level.VARYING
         self._statement(body, self._facts.entry)
         return self._calls
 
@@ -66,7 +67,7 @@ class _Walk:
 
     def _here(self, control: Level) -> Level:
         jumps = (self._facts.jumps.get(n.id, Level.BLOCK) for n in self._loops)
-        return max((control, self._facts.after, *jumps))
+        return max((control, self._after, *jumps))
 
     def _statement(self, node: Node, control: Level) -> None:
         control, kind = self._here(control), node.type
@@ -138,7 +139,7 @@ class _Walk:
             left = self._loops
         elif node.type == "return_statement":
             left = self._loops
-            facts.after = levels.raised(facts.after, control)
+            self._after = max(self._after, control)
         elif node.type == "continue_statement":
             left = [n for n in self._loops if n.type != "switch_statement"][-1:]
         for loop in left:
@@ -167,8 +168,9 @@ class _Walk:
         if name is None and target.type == "structured_binding_declarator":
             names = [text(n) for n in find(target, "identifier")]
         for each in names:
-            old = self._facts.values.get(each, Level.BLOCK)
-            self._facts.values[each] = self._levels.raised(old, level)
+            key = self._facts.scopes.key(each, target.start_byte)
+            old = self._facts.values.get(key, Level.BLOCK)
+            self._facts.values[key] = self._levels.raised(old, level)
 
     def _expression(self, node: Node, control: Level) -> None:
         """Note the assignments and calls in an expression."""
