@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from miriam.errors import UnknownNameError
+from miriam.errors import UnknownNameError, UsageError
 from miriam.kernels import Program
 from miriam.models import alexnet, cifarnet, recurrent, resnet50, squeezenet
 from miriam.models.builder import Builder, Lookup
 from miriam.models.measured import lookup
+from miriam.models.tango import TANGO_NAMES, load_tango
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,16 @@ NETWORKS = {
 }
 NAMES = tuple(NETWORKS)
 
+SIMULATOR_ONLY = "tango variants are launch geometry for the simulator, without outputs"
+
 
 def network(name: str) -> Network:
-    """The network called ``name``; UnknownNameError lists the known ones."""
+    """The network called ``name``; UnknownNameError lists the known ones.
+
+    UsageError for a `tango` variant, which nothing can be computed with.
+    """
+    if name in TANGO_NAMES:
+        raise UsageError("model", "a network whose kernels have source", name, SIMULATOR_ONLY)
     if name not in NETWORKS:
         raise UnknownNameError("model", name, NAMES)
     return NETWORKS[name]
@@ -52,5 +60,10 @@ def load(name: str, arch: str = "sm_87") -> Program:
     """The program of the network ``name`` for ``arch``; UnknownNameError for either.
 
     Batch 1, fp32; buffers ``input`` and ``output``, weights named as in torch's ``state_dict``.
+    One of ``TANGO_NAMES`` gives a program for the simulator alone (see ``miriam.models.tango``).
     """
+    if name in TANGO_NAMES:
+        return load_tango(name, arch)
+    if name not in NETWORKS:
+        raise UnknownNameError("model", name, (*NAMES, *TANGO_NAMES))
     return build(name, arch, partial(lookup, arch))

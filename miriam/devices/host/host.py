@@ -44,8 +44,17 @@ class Host:
     def load(self, program: Program, weights: Arrays) -> HostProgram:
         """Compile ``program`` and take a read-only copy of ``weights``, one per weight buffer.
 
-        UsageError for weights or arguments that do not fit; SourceError where g++ refuses.
+        UsageError for weights or arguments that do not fit, and for kernels without source;
+        SourceError where g++ refuses.
         """
+        for step in program.steps:
+            if not step.kernel.source:
+                raise UsageError(
+                    f"program {program.name} step {step.name}",
+                    "a kernel with source, to be run on the host",
+                    step.kernel.name,
+                    "simulator only: choose --device sim:<gpu>, without computing outputs",
+                )
         check_arrays(f"program {program.name} weight", program.named("weight"), weights)
         return HostProgram(self, self._runtime, program, weights, self._compile(program))
 
