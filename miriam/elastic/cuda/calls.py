@@ -16,7 +16,8 @@ class Reach:
     """A kernel and the declarations that its text names, transitively, in source order.
 
     ``virtual`` names the functions that read ``indices``, themselves or through others: they
-    take them as parameters in the elastic form.
+    take them as parameters in the elastic form. ``given``: the words in the template arguments
+    that this file gives the kernel.
     """
 
     unit: Unit
@@ -24,6 +25,7 @@ class Reach:
     items: tuple[Item, ...]
     indices: tuple[str, ...]
     virtual: frozenset[str]
+    given: frozenset[str]
 
     @property
     def functions(self) -> tuple[Item, ...]:
@@ -54,7 +56,8 @@ class Names:
         """What ``kernel`` reaches; ``indices`` become parameters of whatever reads them."""
         seen: set[Item] = set()
         known: set[str] = set()
-        todo = set(kernel.words | self._instance_words(kernel))
+        given = self._instance_words(kernel)
+        todo = set(kernel.words | given)
         while todo:
             known |= todo
             found = {i for word in todo for i in self._by_name.get(word, ())} - seen
@@ -62,7 +65,7 @@ class Names:
             seen |= found
             todo = {w for i in found for w in i.words} - known
         items = tuple(i for i in self._unit.items if i in seen)
-        return Reach(self._unit, kernel, items, indices, _virtual(items, indices))
+        return Reach(self._unit, kernel, items, indices, _virtual(items, indices), given)
 
     def _instance_words(self, kernel: Item) -> frozenset[str]:
         """The words in the template arguments that this file gives ``kernel``.

@@ -36,13 +36,15 @@ class Level(IntEnum):
 class Facts:
     """What is known of one function so far; levels only ever rise.
 
-    ``parameters`` and ``values`` use the names that ``scopes`` tells apart.
+    ``parameters`` and ``values`` use the names that ``scopes`` tells apart; ``by_value``: the
+    parameters through which nothing comes back.
     ``entry``: the control under which it is called; ``jumps``: what leaving or repeating a loop
     has added to it, by the loop's node id.
     """
 
     item: Item
     parameters: tuple[str, ...]
+    by_value: tuple[bool, ...]
     written: frozenset[str]
     lanes: Lanes
     scopes: Scopes
@@ -54,10 +56,14 @@ class Facts:
 
 @dataclass(slots=True)
 class Levels:
-    """The levels of all functions that a kernel reaches; ``changed`` when one has risen."""
+    """The levels of all functions that a kernel reaches; ``changed`` when one has risen.
+
+    ``passed``: the functions that are named without being called, as template arguments.
+    """
 
     facts: list[Facts]
     by_name: dict[str, list[Facts]]
+    passed: list[Facts]
     unstable: frozenset[str]
     types: frozenset[str]
     tile_is_warp: bool
@@ -132,6 +138,7 @@ def start(reached: Reach) -> Levels:
     return Levels(
         facts=facts,
         by_name=by_name,
+        passed=[f for f in facts if f.item.name in _passed(reached)],
         unstable=unstable_names((*reached.items, reached.kernel)),
         types=frozenset(n for i in data for n in i.names),
         tile_is_warp=_tiles_are_warps(reached),
@@ -141,14 +148,27 @@ def start(reached: Reach) -> Levels:
 def _facts(function: Item, helpers: frozenset[str], data: Sequence[Item]) -> Facts:
     signature = function.signature
     found = signature.child_by_field_name("parameters") if signature else None
-    where, keys = scopes(function.node), []
+    where, keys, kept = scopes(function.node), [], []
     for node in found.named_children if found else ():
         inside = node.child_by_field_name("declarator")
         name = declarator(inside) if inside is not None else None
         keys.append(where.key(text(name), name.start_byte) if name is not None else "")
+        kept.append(inside is not None and inside.type == "identifier")
     known = constants([*data, function])
     written = written_names(function, helpers)
-    return Facts(function, tuple(keys), written, lanes(function, known), where)
+    return Facts(function, tuple(keys), tuple(kept), written, lanes(function, known), where)
+
+
+def _passed(reached: Reach) -> set[str]:
+    """The names in the function bodies that are not just being called."""
+    found = set(reached.given)
+    for item in reached.functions:
+        calls = find(item.node, "call_expression")
+        called = {n.start_byte for c in calls if (n := c.child_by_field_name("function"))}
+        names = find(item.node, "identifier", "type_identifier")
+        own = item.signature.start_byte if item.signature is not None else -1
+        found |= {text(n) for n in names if n.start_byte not in called and n.start_byte != own}
+    return found
 
 
 def _tiles_are_warps(reached: Reach) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from miriam.elastic.cuda import structure
+from miriam.elastic.cuda import indirect, structure
 from miriam.elastic.cuda.flow import Flow, examine
 from miriam.elastic.cuda.subject import Refusal, Subject
 
@@ -27,6 +27,8 @@ RULES: tuple[Rule, ...] = (
     structure.index_in_default,
     structure.function_as_value,
     structure.undefined_helper,
+    indirect.given_function,
+    indirect.function_pointer,
     structure.static_variable,
     structure.missing_include,
     structure.spin_wait,

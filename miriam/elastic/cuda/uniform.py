@@ -213,6 +213,8 @@ class _Walk:
         name, given = called_name(call), arguments(call)
         levels = [self._value(a) for a in given]
         callees = self._levels.by_name.get(name, [])
+        if not callees and name in self._facts.scopes.ranges:
+            callees = self._levels.passed
         for facts in callees:
             facts.entry = self._levels.raised(facts.entry, control)
             for parameter, level in zip(facts.parameters, levels, strict=False):
@@ -223,7 +225,9 @@ class _Walk:
         back = max([control, *levels, *inside, *(f.result for f in callees)])
         if not callees:
             back = max(back, self._value(call))
-        for argument in given:
+        for index, argument in enumerate(given):
+            if callees and all(f.by_value[index : index + 1] == (True,) for f in callees):
+                continue
             inner = argument.child_by_field_name("argument")
             address = argument.type == "pointer_expression" and inner is not None
             if address or (callees and argument.type == "identifier"):
