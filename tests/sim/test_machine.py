@@ -51,6 +51,8 @@ def test_blocks_run_in_waves_with_a_tail(blocks: int, waves: int) -> None:
         st.tuples(st.integers(1, 60), st.integers(0, 1), st.integers(0, 5_000)),
         min_size=1,
         max_size=5,
+        # No arrival meets another or an end: who goes first then is a matter of convention.
+        unique_by=lambda load: load[2] % 1_000,
     )
 )
 @settings(max_examples=60, deadline=None)
@@ -59,7 +61,7 @@ def test_placement_agrees_with_a_block_by_block_oracle(
 ) -> None:
     """Equal blocks of fixed length: the GPU is a non-preemptive priority queue of 16 places."""
     block_ns = 1_000
-    model = gpu(block_start_ns=float(block_ns), costs=FREE)
+    model = gpu(block_start_ns=float(block_ns), end_slack=0, costs=FREE)
     tasks = [
         Task(f"t{i}", program(f"t{i}", [(kernel(blocks), NOTHING)]), critical=critical == 0)
         for i, (blocks, critical, _) in enumerate(loads)

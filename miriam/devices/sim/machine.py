@@ -12,6 +12,8 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from math import inf
+from operator import attrgetter, itemgetter
 
 from miriam.devices.observe import Look, Observer
 from miriam.devices.sim.look import look
@@ -19,7 +21,10 @@ from miriam.devices.sim.model import GpuModel
 from miriam.devices.sim.residents import ENOUGH, ROUNDS, Cohort, Group, Launch
 
 FEW_GROUPS = 6
-"""Up to this many groups, or twice what the last look left, equal ones are not looked for."""
+"""Up to this many groups, equal ones are not looked for."""
+
+LOOKS = 8
+"""With more groups, equal ones are looked for each time that so many changes have passed."""
 
 SAME_DEMAND = 0.02
 """Memory is shared out anew when what is asked of it has changed by this share."""
@@ -45,7 +50,10 @@ class Machine:
         self._cohorts: list[Cohort] = []
         self._queue: list[Launch] = []
         self._changed: list[Group] = []
-        self._merge_above = FEW_GROUPS
+        self._end_slack = model.end_slack
+        self._due: list[Cohort] = []
+        self._due_ns = inf
+        self._looks = 0
         self._asked = self._shared_out = (0.0, 0.0)
         self._stretch = (1.0, 1.0)
         self._now_ns = 0.0
@@ -62,8 +70,18 @@ class Machine:
         insort(self._queue, launch)
 
     def next_ns(self) -> float:
-        """When the next blocks finish; infinity when none is resident."""
-        return min([c.finish_ns for c in self._cohorts], default=float("inf"))
+        """When the next blocks finish, infinity when none is resident; for `advance` to follow."""
+        if not self._cohorts:
+            return inf
+        first = min(self._cohorts, key=attrgetter("finish_ns"))
+        early_ns = first.finish_ns
+        self._due = [
+            c
+            for c in self._cohorts
+            if c.finish_ns - early_ns <= self._end_slack * min(first.takes_ns, c.takes_ns)
+        ]
+        self._due_ns = (early_ns + max([c.finish_ns for c in self._due])) / 2
+        return self._due_ns
 
     def occupancy(self) -> tuple[float, float]:
         """Warp-ns resident as a share of the busy SMs' limit, and the mean number of busy SMs."""
@@ -80,16 +98,18 @@ class Machine:
         self._now_ns = now_ns
         self._warp_ns += self._warps * passed_ns
         self._busy_ns += self._busy_sms * passed_ns
-        due = [c for c in self._cohorts if c.finish_ns <= now_ns]
-        for cohort in due:
-            self._finish(cohort)
+        if self._cohorts and now_ns >= self._due_ns:
+            for cohort in self._due:
+                self._finish(cohort)
 
     def settle(self) -> None:
         """Place what can be placed and set every block's rate."""
         if self._queue:
             self._dispatch()
         if self._changed:
-            if len(self._groups) > self._merge_above:
+            self._looks += 1
+            if self._looks >= LOOKS and len(self._groups) > FEW_GROUPS:
+                self._looks = 0
                 self._merge()
             self._rates()
 
@@ -171,7 +191,6 @@ class Machine:
                 self._ask(-group.l2_share, -group.dram_share)
         self._groups = list(seen.values())
         self._changed = [g for g in self._groups if g.changed]
-        self._merge_above = max(FEW_GROUPS, 2 * len(seen))
 
     def _dispatch(self) -> None:
         blocked = 0
@@ -189,30 +208,25 @@ class Machine:
         self._queue = waiting
 
     def _place(self, launch: Launch, zones: int, groups: Sequence[Group]) -> None:
-        groups = [g for g in groups if g.zone & zones]
-        fits = [[fit, -i] for i, g in enumerate(groups) if (fit := g.fit(launch))]
-        layers: dict[int, int] = {}
-        while launch.pending and fits:
-            fits.sort(reverse=True)
-            fit, minus = fits[0]
-            group = groups[-minus]
-            if launch.pending < len(group.sms):
-                layers[len(groups)] = layers.get(-minus, 0)
-                groups.append(self._split(group, launch.pending))
-                deep = 1
-            else:
-                second = fits[1][0] if len(fits) > 1 else 0
-                deep = max(1, min(fit - second, launch.pending // len(group.sms)))
-            launch.pending -= deep * len(group.sms)
-            layers[-minus] = layers.get(-minus, 0) + deep
-            fits[0][0] -= deep
-            if not fits[0][0]:
-                del fits[0]
-        for i, deep in layers.items():
-            group = groups[i]
+        """Put blocks one after the other where most room is, until none is left or none fits."""
+        fits = [(fit, g) for g in groups if g.zone & zones and (fit := g.fit(launch))]
+        fits.sort(key=itemgetter(0), reverse=True)
+        level, reached, launch.pending = _fill(fits, launch.pending)
+        for fit, group in fits[:reached]:
+            deep = fit - level
+            if level and launch.pending:
+                if launch.pending < len(group.sms):
+                    rest = self._split(group, launch.pending)
+                    if deep:
+                        self._take(launch, rest, deep)
+                launch.pending -= len(group.sms)
+                deep += 1
             if deep:
-                ids = launch.source.take(deep * len(group.sms), group.zone)
-                self._start(group, launch, deep, ids)
+                self._take(launch, group, deep)
+
+    def _take(self, launch: Launch, group: Group, per_sm: int) -> None:
+        ids = launch.source.take(per_sm * len(group.sms), group.zone)
+        self._start(group, launch, per_sm, ids)
 
     def _rates(self) -> None:
         for group in self._changed:
@@ -259,3 +273,22 @@ class Machine:
                 break
         self._stretch = (l2, dram)
         return True
+
+
+def _fill(fits: Sequence[tuple[int, Group]], blocks: int) -> tuple[int, int, int]:
+    """How far ``blocks`` fill the groups, most room first: the room then left in those reached,
+    how many are reached, and the blocks that remain (less than one more for each SM, or no room).
+    """
+    level = fits[0][0] if fits else 0
+    width = reached = 0
+    while level:
+        while reached < len(fits) and fits[reached][0] == level:
+            width += len(fits[reached][1].sms)
+            reached += 1
+        lower = fits[reached][0] if reached < len(fits) else 0
+        deep = min(level - lower, blocks // width)
+        level -= deep
+        blocks -= deep * width
+        if level > lower:
+            break
+    return level, reached, blocks

@@ -34,6 +34,8 @@ class GpuModel:
     ``saturating_warps``: resident warps from which an SM's issue slots are full.
     ``bytes_in_flight_per_warp`` and the latencies bound one block's bandwidth.
     ``block_start_ns``: scheduling a block and filling its pipeline.
+    ``end_slack``: blocks whose ends lie apart by at most this share of their time end together,
+    in the middle; an event per block and SM would make up most of the simulator's work.
     """
 
     spec: GpuSpec
@@ -48,6 +50,7 @@ class GpuModel:
     l2_latency_ns: float = 200.0
     dram_latency_ns: float = 600.0
     block_start_ns: float = 1_600.0
+    end_slack: float = 0.05
     costs: Costs = field(default_factory=Costs)
 
     def world(self, sms: int) -> GpuModel:
