@@ -31,6 +31,7 @@ CAUSES = {
     "l2": "L2 bandwidth shared",
     "dram": "DRAM bandwidth shared",
     "cache": "data driven out of the L2",
+    "rest": "rounding of the model",
 }
 SLOW = 1.05
 """A request is slow from this multiple of its latency alone on."""
@@ -87,6 +88,7 @@ class _Alone:
 
     latency_ns: int = 0
     steps: list[list[_Stretch]] = field(default_factory=list)
+    took_ns: list[int] = field(default_factory=list)
     before_ns: list[int] = field(default_factory=list)
 
 
@@ -96,12 +98,14 @@ class _SoloTimeline(Observer):
     def __init__(self) -> None:
         self.alone = _Alone()
         self._launch: int | None = None
-        self._since_ns, self._done = 0, 0.0
+        self._since_ns = self._began_ns = 0
+        self._done = 0.0
 
     def launched(self, launch: LaunchInfo, now_ns: int) -> None:
         self.alone.before_ns.append(now_ns - self._since_ns)
         self.alone.steps.append([])
         self._launch, self._since_ns, self._done = launch.number, now_ns, 0.0
+        self._began_ns = now_ns
 
     def passed(self, now_ns: int, look: Callable[[int], Look]) -> None:
         if self._launch is None:
@@ -115,6 +119,7 @@ class _SoloTimeline(Observer):
 
     def step(self, task: int, request: int, step: int, began_ns: int, ended_ns: int) -> None:
         self._launch, self._since_ns = None, ended_ns
+        self.alone.took_ns.append(ended_ns - self._began_ns)
 
     def finished(self, task: int, request: int, now_ns: int) -> None:
         self.alone.latency_ns = now_ns
@@ -142,6 +147,8 @@ class _Running:
     issued: bool = False
     launch: int | None = None
     seen: Look | None = None
+    began_ns: int = 0
+    lost_ns: float = 0.0
     done: float = 0.0
     place: int = 0
 
@@ -199,6 +206,7 @@ class Delays(Observer):
             self._split(run, "barrier", others, before_ns)
             run.step, run.launch, run.since_ns = launch.step, launch.number, now_ns
             run.seen, run.done, run.place = None, 0.0, 0
+            run.began_ns, run.lost_ns = now_ns, 0.0
 
     def passed(self, now_ns: int, look: Callable[[int], Look]) -> None:
         """Account for the time since the last change."""
@@ -212,6 +220,8 @@ class Delays(Observer):
         run = self._running.get((task, request))
         if run is not None:
             self._account(run, ended_ns)
+            more_ns = ended_ns - run.began_ns - run.alone.took_ns[step]
+            self._share(run, "rest", {}, more_ns - run.lost_ns)
             run.launch = None
 
     def finished(self, task: int, request: int, now_ns: int) -> None:
@@ -275,6 +285,7 @@ class Delays(Observer):
             left_ns -= took_ns
             if not last and run.done >= stretches[run.place + 1].done - 1e-9:
                 run.place += 1
+        run.lost_ns += places + slower + cache
         self._attribute(run, run.seen, places, slower, cache)
 
     def _attribute(

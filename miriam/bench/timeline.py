@@ -130,6 +130,9 @@ class Timeline(Observer):
         places = self._on_requests(events)
         self._flows(events, places, ends)
         self._on_delays(events, explained)
+        for event in [e for e in events if e["name"] == "thread_name"]:
+            tid = event["tid"]
+            events.append({**event, "name": "thread_sort_index", "args": {"sort_index": tid}})
         # Whoever reads slices one by one expects the outer one first.
         events.sort(key=lambda e: (_number(e.get("ts")), -_number(e.get("dur"))))
         document = {

@@ -11,6 +11,9 @@ from miriam.bench.delay import Delay
 from miriam.bench.metrics import Sample, rate_hz
 from miriam.runtime import Fate, MixFile, Record, Request, TaskEntry
 
+_SECOND_NS = 1_000_000_000
+_ENOUGH_FOR_H = 10
+
 
 @dataclass(frozen=True, slots=True)
 class TaskVerdict:
@@ -18,8 +21,8 @@ class TaskVerdict:
 
     ``due``: requests whose fate against the deadline is known in the window; ``missed``: those
     of them that were late, dropped or refused. Both 0 without a deadline. ``busy_rate_hz``: the
-    rate while a critical request was running, None where none was and for arrivals that do not
-    follow completions: there it would say when requests come.
+    rate in the ``busy_ns`` in which a critical request was running, None where none was, and for
+    arrivals that do not follow completions: there it would say when requests come.
     """
 
     entry: TaskEntry
@@ -29,6 +32,7 @@ class TaskVerdict:
     rate_hz: float
     solo_rate_hz: float
     busy_rate_hz: float | None
+    busy_ns: int
     due: int
     missed: int
     dropped: int
@@ -46,8 +50,12 @@ class TaskVerdict:
 
     @property
     def h(self) -> float | None:
-        """Rate while a critical request was running / rate alone."""
-        if self.busy_rate_hz is None or not self.solo_rate_hz:
+        """Rate while a critical request was running / rate alone.
+
+        None where fewer than ten requests would have been done in that time alone.
+        """
+        alone = self.solo_rate_hz * self.busy_ns / _SECOND_NS
+        if self.busy_rate_hz is None or alone < _ENOUGH_FOR_H:
             return None
         return self.busy_rate_hz / self.solo_rate_hz
 
@@ -112,6 +120,7 @@ def judge(
         rate_hz=rate_hz(len(done), record.window_ns),
         solo_rate_hz=_solo_rate(entry, solo_done, alone.window_ns),
         busy_rate_hz=_busy_rate(done, busy) if entry.arrivals.kind == "closed" else None,
+        busy_ns=sum(end_ns - start_ns for start_ns, end_ns in busy),
         due=missed + sum(not broken(entry, r, record.window_ns) for r in done) if deadline else 0,
         missed=missed,
         dropped=sum(r.fate is Fate.DROPPED for r in requests),

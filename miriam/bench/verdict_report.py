@@ -20,11 +20,11 @@ from miriam.bench.verdict import Break, TaskVerdict, Verdict
 
 NOTES = (
     "Latency: arrival to completion, p99 of (n) requests. vs alone: p99 / p99 alone.",
-    "H: rate / rate alone. h: rate while a critical request runs / rate alone.",
+    "H: rate / rate alone. h: rate while a critical request runs / rate alone, in closed loops.",
     "Simulated: docs/simulate.md says how far to trust it.",
 )
 _NOTHING = "-"
-_WIDE = 120
+_WIDE = 132
 _WORTH_SAYING = 0.02
 
 

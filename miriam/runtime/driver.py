@@ -116,6 +116,7 @@ class Driver:
         self._submitted = [0] * len(offers)
         self._held: list[deque[int]] = [deque() for _ in offers]
         self._served = [0.0] * len(offers)
+        self._turn = 0.0
 
     def run(self, window_ns: int) -> Record:
         """Run until ``window_ns`` of the device's time have passed; what arrived in them."""
@@ -126,6 +127,7 @@ class Driver:
         while session.now_ns < window_ns:
             while events and events[0][0] <= session.now_ns:
                 heappop(events)[2]()
+            self._share()
             until_ns = min(events[0][0], window_ns) if events else window_ns
             for done in session.advance(until_ns):
                 if done.finish_ns <= window_ns:
@@ -148,13 +150,13 @@ class Driver:
             self._end(task, ordinal, Fate.REFUSED, arrival_ns)
             return
         if not self._open[task]:
-            self._catch_up(task)
+            # What a task did not ask for while it was idle is not owed to it.
+            self._served[task] = max(self._served[task], self._turn)
         self._open[task] += 1
         if offer.turn_ns is None:
             self._submit(task, ordinal)
         else:
             self._held[task].append(ordinal)
-            self._share()
         if self._rules.drop_late and offer.task.deadline_ns is not None:
             due_ns = arrival_ns + offer.task.deadline_ns
             self._at(due_ns, lambda: self._drop(task, ordinal, due_ns))
@@ -175,7 +177,6 @@ class Driver:
         self._requests[task][ordinal] = request
         self._end(task, ordinal, Fate.DONE, done.finish_ns)
         self._watch(task, self._requests[task][ordinal], done)
-        self._share()
 
     def _drop(self, task: int, ordinal: int, now_ns: int) -> None:
         request = self._requests[task][ordinal]
@@ -190,7 +191,6 @@ class Driver:
             return
         self._open[task] -= 1
         self._end(task, ordinal, Fate.DROPPED, now_ns)
-        self._share()
 
     def _end(self, task: int, ordinal: int, fate: Fate, now_ns: int) -> None:
         request = self._requests[task][ordinal]
@@ -206,11 +206,6 @@ class Driver:
         tasks = (t for t, o in enumerate(offers) if o.turn_ns is not None and self._open[t])
         return {task: self._served[task] for task in tasks}
 
-    def _catch_up(self, task: int) -> None:
-        """What a task did not ask for while it was idle is not owed to it."""
-        least = min(self._working().values(), default=0.0)
-        self._served[task] = max(self._served[task], least)
-
     def _share(self) -> None:
         while any(self._held):
             ready = [
@@ -221,5 +216,6 @@ class Driver:
             task = next_in_share(self._working(), ready)
             if task is None:
                 return
+            self._turn = self._served[task]
             self._served[task] += self._offers[task].turn_ns or 0.0
             self._submit(task, self._held[task].popleft())

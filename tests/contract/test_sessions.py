@@ -159,3 +159,19 @@ def test_close_drops_what_has_not_run_and_is_idempotent(device: Device) -> None:
     opened.close()
     opened.close()
     assert list(opened.advance(opened.now_ns + 20_000_000)) == []
+
+
+def test_a_request_that_has_not_started_can_be_withdrawn(device: Device) -> None:
+    with session(device, "sequential") as opened:
+        now = opened.now_ns
+        first, second = (opened.submit(0, now, two_steps_inputs(i)) for i in range(2))
+        (done,) = drain(opened, 1)
+        assert done.request == first
+        # The next one may be under way by now, but one that waits behind it is not.
+        third = opened.submit(0, opened.now_ns, two_steps_inputs(2))
+        finished = [*opened.advance(opened.now_ns)]
+        assert opened.withdraw(0, third)
+        assert not opened.withdraw(0, third)
+        assert not opened.withdraw(0, first)
+        finished += drain(opened, 1 - len(finished))
+        assert [c.request for c in finished] == [second]
