@@ -60,12 +60,16 @@ class Orion:
         return admit_in_flight(mix, snapshot)
 
     def _grant(self, gpu: GpuSpec, critical: TimedStep, normal: TimedStep) -> Grant:
-        by_memory = [step.memory_share(gpu) > MEMORY_BOUND for step in (critical, normal)]
-        if by_memory[0] == by_memory[1]:
+        if _by_memory(gpu, critical) == _by_memory(gpu, normal):
             return CLOSED
         kernel = normal.step.kernel
         per_sm = resident_blocks(kernel, kernel.original, gpu.limits)
         return Grant(int(self.share * gpu.sms) * per_sm)
+
+
+def _by_memory(gpu: GpuSpec, timed: TimedStep) -> bool:
+    moved_bytes = timed.step.cost.dram_bytes * timed.step.kernel.blocks
+    return moved_bytes > MEMORY_BOUND * gpu.dram_gbps * timed.alone_ns
 
 
 POLICY = Orion()
