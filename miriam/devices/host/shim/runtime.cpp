@@ -54,6 +54,32 @@ struct Job {
   }
 };
 
+// While it lives, this thread has a stack of its own for signals, and what is not the kernel's
+// fault is for the other threads of Python.
+class SignalGuard {
+ public:
+  explicit SignalGuard(std::vector<char>& room) {
+    room.resize(64 * 1024);
+    stack_t stack{};
+    stack.ss_sp = room.data();
+    stack.ss_size = room.size();
+    sigaltstack(&stack, &stack_before_);
+    sigset_t others;
+    sigfillset(&others);
+    for (const int signal : kSignals) sigdelset(&others, signal);
+    pthread_sigmask(SIG_BLOCK, &others, &mask_before_);
+  }
+  SignalGuard(const SignalGuard&) = delete;
+  ~SignalGuard() {
+    pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+    sigaltstack(&stack_before_, nullptr);
+  }
+
+ private:
+  stack_t stack_before_{};
+  sigset_t mask_before_;
+};
+
 // An OS thread that waits for jobs, with its own fibers and its own stack for signals.
 class Worker {
  public:
@@ -67,15 +93,8 @@ class Worker {
 
  private:
   void loop() {
-    std::vector<char> signal_stack(64 * 1024);
-    stack_t stack{};
-    stack.ss_sp = signal_stack.data();
-    stack.ss_size = signal_stack.size();
-    sigaltstack(&stack, nullptr);
-    sigset_t others;  // what is not the kernel's fault is for the threads of Python
-    sigfillset(&others);
-    for (const int signal : kSignals) sigdelset(&others, signal);
-    pthread_sigmask(SIG_BLOCK, &others, nullptr);
+    std::vector<char> signal_stack;
+    const SignalGuard guard(signal_stack);
     for (;;) {
       std::unique_lock lock(mutex_);
       wake_.wait(lock, [this] { return job_ != nullptr; });
@@ -159,12 +178,21 @@ using namespace miriam_host;
 
 namespace {
 
+// On the calling thread, because waking a worker costs more than many a block.
+void run_here(Job& job) {
+  static thread_local Block block;
+  static thread_local std::vector<char> signal_stack;
+  const SignalGuard guard(signal_stack);
+  job.work(block);
+}
+
 void run_job(Job& job) {
   const Launch& launch = job.launch;
   job.order.assign(launch.blocks, launch.blocks + launch.count);
   Random(launch.seed, ~0ull).shuffle(job.order);
   const auto wanted = std::min<std::size_t>(static_cast<std::size_t>(launch.workers),
                                             job.order.size());
+  if (wanted == 1) return run_here(job);
   const auto workers = pool().take(wanted);
   job.active = static_cast<int>(wanted);
   for (Worker* worker : workers) worker->give(job);
