@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -14,6 +15,7 @@ from miriam.bench.delay import Delays, Explained
 from miriam.bench.timeline import Timeline
 from miriam.coordinator import Task, policies
 from miriam.devices.contract import Completion
+from miriam.devices.observe import Look, Observer
 from miriam.devices.sim import SimDevice, preset
 
 WINDOW_NS = 12_000_000
@@ -142,3 +144,24 @@ def test_flows_lead_from_a_request_to_its_kernel_to_a_shard() -> None:
         assert chain == [("s", 3), ("t", 2), ("f", 1)]
     assert all(len(found) == 1 for found in names.values())
     assert {f"SM {i}" for i in range(16)} <= set.union(*names.values())
+
+
+class _Clock(Observer):
+    def __init__(self) -> None:
+        self.times_ns: list[int] = []
+
+    def passed(self, now_ns: int, look: Callable[[int], Look]) -> None:
+        self.times_ns.append(now_ns)
+
+
+@pytest.mark.parametrize("policy", ["multistream", "vacate"])
+def test_time_never_goes_back(policy: str) -> None:
+    clock = _Clock()
+    session = DEVICE.open(tasks(), policies.get(policy), (clock,))
+    for task in (0, 1, 2, 2, 3):
+        session.submit(task, 0)
+    while session.now_ns < WINDOW_NS:
+        for completion in session.advance(WINDOW_NS):
+            session.submit(completion.task, session.now_ns)
+    assert len(clock.times_ns) > 1_000
+    assert clock.times_ns == sorted(clock.times_ns)

@@ -41,6 +41,7 @@ class Machine:
         self._limits, self._observers = limits, observers
         bounds = sorted({0, model.spec.sms, *cuts})
         self._bounds = bounds
+        self._masks: dict[tuple[int, int] | None, int] = {}
         self._groups: list[Group] = []
         for i, (first, end) in enumerate(pairwise(bounds)):
             group = Group(list(range(first, end)), 1 << i)
@@ -62,8 +63,12 @@ class Machine:
 
     def zones(self, sms: tuple[int, int] | None) -> int:
         """The mask of a half-open range of SMs (its ends are among the cuts), None for all."""
-        first, end = sms or (self._bounds[0], self._bounds[-1])
-        return sum(1 << i for i, b in enumerate(self._bounds[:-1]) if first <= b < end)
+        mask = self._masks.get(sms)
+        if mask is None:
+            first, end = sms or (self._bounds[0], self._bounds[-1])
+            mask = sum(1 << i for i, b in enumerate(self._bounds[:-1]) if first <= b < end)
+            self._masks[sms] = mask
+        return mask
 
     def enqueue(self, launch: Launch) -> None:
         """Hand a launch to the block scheduler; `settle` places its blocks."""
@@ -74,14 +79,17 @@ class Machine:
         if not self._cohorts:
             return inf
         first = min(self._cohorts, key=attrgetter("finish_ns"))
-        early_ns = first.finish_ns
-        self._due = [
-            c
-            for c in self._cohorts
-            if c.finish_ns - early_ns <= self._end_slack * min(first.takes_ns, c.takes_ns)
-        ]
+        early_ns, slack = first.finish_ns, self._end_slack
+        latest_ns = early_ns + slack * first.takes_ns
+        near = [c for c in self._cohorts if c.finish_ns <= latest_ns]
+        self._due = [c for c in near if c.finish_ns - early_ns <= slack * c.takes_ns]
         self._due_ns = (early_ns + max([c.finish_ns for c in self._due])) / 2
-        return self._due_ns
+        if len(self._due) < len(near):
+            # Those too short to wait for the others must not end in the past.
+            others = [c.finish_ns for c in near if c.finish_ns - early_ns > slack * c.takes_ns]
+            self._due_ns = min(self._due_ns, min(others))
+        # Whole ns are rounded up, so what ends within this one may already lie in the past.
+        return max(self._due_ns, self._now_ns)
 
     def occupancy(self) -> tuple[float, float]:
         """Warp-ns resident as a share of the busy SMs' limit, and the mean number of busy SMs."""

@@ -36,6 +36,8 @@ class Words:
 
     def grant(self, task: int, step: int) -> Grant:
         """What ``step`` of the normal ``task`` may hold now: the smallest grant that applies."""
+        if not self._steps:
+            return UNLIMITED
         smallest = UNLIMITED
         for (critical, _), critical_step in self._steps.items():
             table = self._grants.get((critical, task))
