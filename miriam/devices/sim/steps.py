@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from miriam.coordinator import Grant, ShadedTree, Shard
+from miriam.coordinator import UNLIMITED, Grant, ShadedTree, Shard
 from miriam.devices.sim.residents import Launch
 
 Execute = Callable[[int, int], None]
@@ -74,8 +74,9 @@ class WholeStep:
 class ElasticStep:
     """Persistent blocks that claim logical blocks under a grant.
 
-    They leave when the grant shrinks, and those on SMs that it excludes. When at least twice as
-    many could run, all of them leave so that what is left is launched anew, wider; not before
+    They leave when the grant shrinks, and those on SMs that it excludes. All of them leave, and
+    what is left is launched anew, when another grant takes the place of a limited one (the
+    critical blocks lie elsewhere by then) and when at least twice as many could run; not before
     each has run a block, so that steps that share a grant do not give way to each other for ever.
     """
 
@@ -89,6 +90,7 @@ class ElasticStep:
         "_on_stop",
         "_physical",
         "_shard",
+        "_under",
         "_width",
         "_zones",
         "tree",
@@ -115,6 +117,7 @@ class ElasticStep:
         """``launch`` runs ``shard``; ``fits``: how many of its blocks a grant's SMs can hold."""
         self._launch, self._shard, self._fits = launch, shard, fits
         self._claimed = 0
+        self._under = self._grant()
         self._width = self._physical = launch.pending
         self._ledger.held += launch.pending
 
@@ -153,6 +156,8 @@ class ElasticStep:
         if grant.threads not in (0, self._shard.threads) or not zone & self._zones(grant):
             return 0
         if self._claimed >= self._width:
+            if grant != self._under and grant is not UNLIMITED:
+                return 0
             others = self._ledger.held - self._physical
             if min(grant.blocks - others, self._fits(grant), unclaimed) >= 2 * self._physical:
                 return 0
