@@ -1,11 +1,17 @@
 """CUDA C++ to cubin, and what the compiled kernels need, read back from it."""
 
 from miriam.compile.cache import Cache, Entry, cache_folder
-from miriam.compile.compiler import Compiled, compile_cubin, compile_many, compile_source
+from miriam.compile.compiler import (
+    Compiled,
+    Job,
+    compile_cubin,
+    compile_many,
+    compile_source,
+    read_source,
+)
 from miriam.compile.cubin import read_resources
 from miriam.compile.forms import CompiledForms, Form, FormReport, compile_forms
 from miriam.compile.fpmix import FpMix, fp_mix, same_mix
-from miriam.compile.job import Job, read_source
 from miriam.compile.nvrtc import supported_archs
 
 __all__ = [

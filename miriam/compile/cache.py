@@ -43,20 +43,13 @@ class Cache:
         ``parts`` must name everything that ``make`` depends on. UsageError where the folder
         takes no files; what ``make`` raises leaves no entry behind.
         """
-        path = self._path(parts, suffix)
+        path = self._folder / f"{_key(parts)}{suffix}"
         content = _intact(path)
         if content is None:
             with self._scratch() as scratch:
                 content = make()
                 self._write(scratch, content, path)
         return Entry(path, content)
-
-    def holds(self, parts: Iterable[str | bytes], suffix: str = "") -> bool:
-        """Whether there is a whole entry for ``parts``."""
-        return _intact(self._path(parts, suffix)) is not None
-
-    def _path(self, parts: Iterable[str | bytes], suffix: str) -> Path:
-        return self._folder / f"{_key(parts)}{suffix}"
 
     def _write(self, scratch: Path, content: bytes, path: Path) -> None:
         try:

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from miriam.compile.compiler import Compiled, compile_many
+from miriam.compile.compiler import Compiled, Job, compile_many
 from miriam.compile.fpmix import FpMix, fp_mix, same_mix
-from miriam.compile.job import Job
 from miriam.errors import MiriamError, UnknownNameError, UsageError
 from miriam.kernels import ARCHITECTURES, Dim3, KernelSpec, Resources, Variant, resident_blocks
 
@@ -104,7 +103,7 @@ def _compile(
         if form.kernel not in kernels:
             kernels.append(form.kernel)
     jobs = [Job(*source, tuple(names[source]), arch, fmad, *options) for source in names]
-    made = dict(zip(names, compile_many(jobs, workers=1), strict=True))
+    made = dict(zip(names, compile_many(jobs), strict=True))
     first, *others = (_report(form, made[form.text, form.path], arch) for form in every)
     compared = tuple(_compare(first, other) for other in others)
     refused = next((r for other in compared if (r := _refusal(first, other))), None)

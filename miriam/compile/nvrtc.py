@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from miriam.compile.diagnostics import compile_error
 from miriam.errors import MiriamError, MissingCapabilityError
-
-_alone = Lock()  # worker.py says why
 
 
 def supported_archs() -> tuple[str, ...]:
@@ -35,15 +32,13 @@ def build(
     """The cubin, the lowered names in the order of ``names``, and the log.
 
     ``name`` is the file that the text stands for, ``empty`` are headers with nothing in them.
-    One compilation runs at a time in a process, while its other threads run on.
+    Other threads run on meanwhile.
     """
     nvrtc: Any = _nvrtc()
     with _program(nvrtc, text, name, empty) as program:
         for kernel in names:
             _call(nvrtc.nvrtcAddNameExpression(program, kernel.encode()))
-        encoded = [option.encode() for option in options]
-        with _alone:
-            (status,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])
         written = _read(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
         log = written.rstrip(b"\0").decode(errors="replace").strip()
         if status == nvrtc.nvrtcResult.NVRTC_ERROR_COMPILATION:
