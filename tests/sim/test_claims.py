@@ -73,6 +73,14 @@ def test_sequential_leaves_the_normal_network_little_and_gate_less(gpu: str) -> 
     assert overhead(gpu, "gate") < 1.02
 
 
+@EDGE
+def test_sequential_takes_turns(gpu: str) -> None:
+    found = rows(gpu, "A")["sequential"]
+    turns = found["normal"][0]["requests"] - found["critical"]["requests"]
+    assert -1 <= turns <= 1
+    assert found["critical"]["latency_vs_sequential"] == 1
+
+
 @pytest.mark.parametrize("gpu", ["rtx2060", "xavier", "orin"])
 def test_a_yield_inside_long_kernels_is_what_the_gate_lacks(gpu: str) -> None:
     """SqueezeNet every 3 ms beside AlexNet, whose dense layers no gate can stop."""

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from miriam.coordinator import (
@@ -116,8 +116,8 @@ def open_recorded(tasks: Sequence[Task], policy: object) -> SimSession:
     return SimDevice(gpu(), Recorder()).open(tasks, policy)  # type: ignore[arg-type]
 
 
-def critical(blocks: int = 8, steps: int = 3) -> Task:
-    return Task("c", program("c", [(kernel(blocks), SHORT)] * steps), critical=True)
+def critical(blocks: int = 8, steps: int = 3, cost: Cost = SHORT) -> Task:
+    return Task("c", program("c", [(kernel(blocks), cost)] * steps), critical=True)
 
 
 def normal(name: str = "n", blocks: int = 40, in_flight: int = 1) -> Task:
@@ -281,18 +281,23 @@ def test_bad_submissions_name_field_rule_and_value() -> None:
         session.submit(0, 10)
 
 
+shared = st.builds(Grant, blocks=st.integers(1, 24), threads=st.sampled_from([0, 256]))
+
+
 @given(
-    grant=st.builds(Grant, blocks=st.integers(1, 24), threads=st.sampled_from([0, 128, 256])),
+    table=st.lists(st.tuples(shared), min_size=1, max_size=3),
     blocks=st.integers(1, 40),
     in_flight=st.integers(1, 4),
 )
-@settings(max_examples=60, deadline=None)
+@example(table=[(Grant(4),), (Grant(8),)], blocks=8, in_flight=2)
+@settings(max_examples=40, deadline=None)
 def test_steps_that_share_a_grant_all_make_progress(
-    grant: Grant, blocks: int, in_flight: int
+    table: list[tuple[Grant]], blocks: int, in_flight: int
 ) -> None:
     """No step leaves for a wider launch again and again without running a block."""
-    tasks = [critical(steps=4_000), normal(blocks=blocks, in_flight=in_flight)]
-    session = open_recorded(tasks, Fixed(((grant,),)))
+    # More critical blocks than the GPU holds: what is launched waits before it is placed.
+    tasks = [critical(20, 600, LONG), normal(blocks=blocks, in_flight=in_flight)]
+    session = open_recorded(tasks, Fixed(tuple(table)))
     session.submit(0, 0)
     for _ in range(in_flight):
         session.submit(1, 20_000)
