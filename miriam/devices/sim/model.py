@@ -88,6 +88,10 @@ class BlockProfile:
     issue_work: float
     l2_work: float
     dram_work: float
+    memory_ns: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "memory_ns", max(self.l2_ns, self.dram_ns))
 
     def block_ns(self, issue: float, l2: float, dram: float) -> float:
         """Time of the block when each resource stretches its share by these factors (>= 1)."""

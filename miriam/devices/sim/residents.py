@@ -148,7 +148,10 @@ class Group:
             issue_share = l2_share = dram_share = 0.0
             for cohort in self.cohorts:
                 profile = cohort.launch.profile
-                rate = cohort.per_sm / profile.block_ns(issue, 1.0, 1.0)
+                longest = profile.issue_ns * issue
+                if profile.memory_ns > longest:
+                    longest = profile.memory_ns
+                rate = cohort.per_sm / (profile.fixed_ns + longest)
                 issue_share += rate * profile.issue_work
                 l2_share += rate * profile.l2_work
                 dram_share += rate * profile.dram_work

@@ -128,7 +128,8 @@ class ElasticStep:
         """
         pending = self._launch.pending
         zones = self._launch.zones
-        excluded = zones & ~self._zones(self._grant())
+        grant = self._grant()
+        excluded = zones & ~self._zones(grant) if grant.sms else 0
         starting = 0 if excluded else self._staying(pending, zones)
         if starting < pending:
             self._gone(pending - starting)
@@ -153,7 +154,9 @@ class ElasticStep:
     def _staying(self, blocks: int, zone: int) -> int:
         unclaimed = self._shard.count - self._claimed
         grant = self._grant()
-        if grant.threads not in (0, self._shard.threads) or not zone & self._zones(grant):
+        if grant.threads and grant.threads != self._shard.threads:
+            return 0
+        if grant.sms and not zone & self._zones(grant):
             return 0
         if self._claimed >= self._width:
             if grant != self._under and grant is not UNLIMITED:
