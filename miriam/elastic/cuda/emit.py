@@ -158,7 +158,7 @@ def declaration(head: str, parameters: Sequence[str]) -> str:
 def _counted_barriers(body: Node) -> list[Edit]:
     """Each ``__syncthreads()`` becomes a barrier that threads which are done can take part in."""
     calls = [c for c in find(body, "call_expression") if called_name(c) in BARRIERS]
-    return [Edit(c.start_byte, c.end_byte, "miriam_meet(true)") for c in calls]
+    return [Edit(c.start_byte, c.end_byte, "miriam_meet()") for c in calls]
 
 
 def _index_parameters(reached: Reach) -> str:

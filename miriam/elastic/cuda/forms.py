@@ -11,14 +11,14 @@ _SLICE = """\
   }}"""
 
 _PERSISTENT = """\
-  for (unsigned miriam_at = blockIdx.x; miriam_at < miriam.count; miriam_at += gridDim.x) {{
-    {call}(miriam_block(miriam, miriam.start + miriam_at), miriam_grid(miriam){arguments});{meet}
+{counter}  for (unsigned miriam_at = blockIdx.x; miriam_at < miriam.count; miriam_at += gridDim.x) {{
+    {call}(miriam_block(miriam, miriam.start + miriam_at), miriam_grid(miriam){arguments});{end}
   }}"""
 
 # Two slots: a slow thread still reads one while the leader writes the other. The barrier after
 # the claim also keeps one logical block's shared memory apart from the next one's.
 _YIELD = """\
-  __shared__ unsigned miriam_next[2];
+{counter}  __shared__ unsigned miriam_next[2];
   for (unsigned miriam_turn = 0;; miriam_turn ^= 1) {{
     if (miriam_leads()) miriam_next[miriam_turn] = miriam_claim(miriam);
     __syncthreads();
@@ -33,7 +33,13 @@ FORMS: Mapping[str, str] = MappingProxyType(
 _WHOLE_WARPS = "\n  miriam_need_whole_warps();"
 _BARRIER = "\n    __syncthreads();"
 # In place of the barrier: whoever is done joins the barriers of the others until all are done.
-_FINISH = "\n    while (miriam_meet(false)) {}"
+_COUNTER = """\
+  __shared__ unsigned miriam_done;
+  unsigned miriam_all = 0;
+  if (miriam_leads()) miriam_done = 0;
+  __syncthreads();
+"""
+_FINISH = "\n    miriam_finish(&miriam_done, miriam_all += miriam_threads());"
 
 
 def wrapper(
@@ -53,7 +59,8 @@ def wrapper(
     statements = FORMS[form].format(
         call=call,
         arguments="".join(f", {a}" for a in arguments),
-        meet=finish or (_BARRIER if apart else ""),
+        counter=_COUNTER if counted else "",
+        end=finish or (_BARRIER if apart else ""),
         finish=finish,
     )
     check = _WHOLE_WARPS if whole_warps and form != "slice" else ""

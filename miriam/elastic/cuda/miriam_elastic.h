@@ -36,9 +36,17 @@ static __device__ __forceinline__ dim3 miriam_grid(const MiriamLaunch& launch) {
 // The coordinates of logical block `number`.
 static __device__ __forceinline__ uint3 miriam_block(const MiriamLaunch& launch, unsigned number) {
   uint3 block;
-  block.x = number % launch.grid_x;
-  block.y = number / launch.grid_x % launch.grid_y;
-  block.z = number / launch.grid_x / launch.grid_y;
+  block.x = number;
+  block.y = block.z = 0;
+  // Divisions inside branches: a grid of one row needs none, and fewer registers hold them.
+  if (number >= launch.grid_x) {
+    block.y = number / launch.grid_x;
+    block.x = number - block.y * launch.grid_x;
+    if (block.y >= launch.grid_y) {
+      block.z = block.y / launch.grid_y;
+      block.y = block.y - block.z * launch.grid_y;
+    }
+  }
   return block;
 }
 
@@ -53,21 +61,36 @@ static __device__ __forceinline__ unsigned miriam_claim(const MiriamLaunch& laun
   return next < launch.count ? next : launch.count;
 }
 
-// A barrier for kernels in which some threads are done while others still meet: true when any
-// thread is not. The threads of a warp may be at different calls, hence not the aligned form.
-static __device__ __forceinline__ bool miriam_meet(bool working) {
+// Kernels in which some threads are done while others still meet at barriers. In the original the
+// former have left and nobody waits for them; here they join in until all are done. The threads of
+// a warp may then be at different calls, hence not the aligned form of the barrier.
+static __device__ __forceinline__ void miriam_sync() {
 #ifdef __MIRIAM_HOST__
-  static constexpr miriam_host::Site site{"miriam_meet", 0};
-  return miriam_host::barrier(&site, working).nonzero != 0;
+  __syncthreads();
 #else
-  unsigned any;
-  asm volatile(
-      "{ .reg .pred p, q; setp.ne.u32 p, %1, 0; barrier.red.or.pred q, 0, p; selp.u32 %0, 1, 0, q; }"
-      : "=r"(any)
-      : "r"(static_cast<unsigned>(working))
-      : "memory");
-  return any != 0;
+  asm volatile("barrier.sync 0;" ::: "memory");
 #endif
+}
+
+// In place of __syncthreads(): between the two, nobody becomes done.
+static __device__ __forceinline__ void miriam_meet() {
+  miriam_sync();
+  miriam_sync();
+}
+
+// At the end of a logical block: `done` counts the threads that ever came here, `all` will have.
+static __device__ __forceinline__ void miriam_finish(unsigned* done, unsigned all) {
+  atomicAdd(done, 1u);
+  unsigned seen;
+  do {
+    miriam_sync();
+    seen = *static_cast<volatile unsigned*>(done);
+    miriam_sync();
+  } while (seen != all);
+}
+
+static __device__ __forceinline__ unsigned miriam_threads() {
+  return blockDim.x * blockDim.y * blockDim.z;
 }
 
 // For kernels that rely on the threads of one row making up whole warps.

@@ -62,7 +62,7 @@ GROUP_METHODS = UNIFORM_METHODS | {
 _KNOWN_HEADER = re.compile(
     r"(cuda|cu[A-Z]|cublas|cudnn|cufft|curand|cusparse|cusolver|nccl|nvml|nvtx|nvToolsExt|device_|"
     r"driver_|vector_|channel_|texture_|surface_|math_|sm_\d|helper_cuda_|crt/|cub/|thrust/|"
-    r"cooperative_groups|mma\.h|nv/|omp\.h|mpi\.h|sys/|bits/|arpa/|netinet/|c(std\w+|math|assert|"
+    r"cooperative_groups|mma\.h|nv/|omp\.h|mpi\.h|sys/|bits/|(arpa|netinet)/|c(std\w+|math|assert|"
     r"float|limits|time|errno|ctype|string|inttypes|fenv|complex|signal|locale|wchar|uchar|"
     r"setjmp)$|(assert|complex|ctype|dirent|glob|dlfcn|errno|fcntl|fenv|float|getopt|inttypes|iso646|"
     r"libgen|limits|locale|malloc|math|memory|omp|pthread|sched|semaphore|setjmp|signal|stdarg|"
@@ -75,7 +75,7 @@ _HOST_HEADER = re.compile(
     r"iostream|[fs]stream|iomanip|string|vector|map|set|list|deque|queue|stack|iterator|"
     r"unordered_\w+|chrono|thread|mutex|random|memory|algorithm|numeric|regex|functional|future|"
     r"exception|stdexcept|c?std(io|lib)(\.h)?|cstring|string\.h|c?time(\.h)?|"
-    r"(unistd|getopt|omp|errno|fcntl|malloc|glob|dirent|sys/\w+)\.h"
+    r"(unistd|getopt|omp|mpi|errno|fcntl|malloc|glob|dirent|signal|(sys|arpa|netinet)/\w+)\.h"
 )
 
 
