@@ -8,7 +8,6 @@ from pathlib import Path
 
 from miriam.elastic.cuda.calls import Names
 from miriam.elastic.cuda.emit import Plan, emit, entry_names
-from miriam.elastic.cuda.flow import Flow
 from miriam.elastic.cuda.parse import Unit, parse
 from miriam.elastic.cuda.preprocess import preprocess
 from miriam.elastic.cuda.rules import judge
@@ -54,12 +53,11 @@ def elasticize(
         reached = names.reach(kernel)
         subject = Subject(reached, kernel_signature(unit.text, kernel))
         answer = judge(subject)
-        if isinstance(answer, Flow):
-            plan = Plan(subject, answer, unresolved(subject))
-            plans.append(plan)
-            done.append(_elastic(plan, title))
-        else:
+        if isinstance(answer, Refusal):
             done.append(_refused(subject, answer))
+            continue
+        plans.append(Plan(*answer, unresolved(subject)))
+        done.append(_elastic(plans[-1], title))
     return Elasticized(path, arch, tuple(done), emit(plans, title) if plans else "")
 
 

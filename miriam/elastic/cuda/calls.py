@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from miriam.elastic.cuda.names import BARRIERS
 from miriam.elastic.cuda.parse import Item, Unit
 from miriam.elastic.cuda.syntax import find, last_name, text, words
 
@@ -92,6 +93,15 @@ def _template_arguments(item: Item, names: set[str]) -> Iterator[frozenset[str]]
             yield words(node)
 
 
+def with_barriers(reached: Reach) -> Reach:
+    """``reached`` with the helpers that meet at a barrier, themselves or through others, virtual.
+
+    They get the indices as well, which tells them apart from their originals.
+    """
+    more = _virtual(reached.items, tuple(BARRIERS))
+    return replace(reached, virtual=reached.virtual | more)
+
+
 def _parameter_types(item: Item) -> frozenset[str]:
     signature = item.signature
     parameters = signature.child_by_field_name("parameters") if signature else None
@@ -100,10 +110,10 @@ def _parameter_types(item: Item) -> frozenset[str]:
     return frozenset(text(n) for n in find(parameters, "type_identifier"))
 
 
-def _virtual(items: Iterable[Item], indices: tuple[str, ...]) -> frozenset[str]:
+def _virtual(items: Iterable[Item], words: tuple[str, ...]) -> frozenset[str]:
     functions = [i for i in items if i.kind == "device"]
     found: set[str] = set()
-    wanted = set(indices)
+    wanted = set(words)
     while wanted:
         wanted = {f.name for f in functions if f.words & wanted} - found
         found |= wanted

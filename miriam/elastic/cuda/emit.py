@@ -44,8 +44,12 @@ def emit(plans: Sequence[Plan], title: str) -> str:
     reached = [p.subject.reached for p in plans]
     unit = reached[0].unit
     kernels = {p.subject.reached.kernel: p for p in plans}
-    helpers = {i: r for r in reached for i in r.items if _becomes_virtual(r, i)}
-    kept = {i for r in reached for i in r.items if not _becomes_virtual(r, i)}
+    # One text of a helper serves all kernels: counting barriers is right for the others too.
+    ordered = sorted(plans, key=lambda p: p.flow.counted)
+    helpers = {
+        i: p for p in ordered for i in p.subject.reached.items if _is_virtual(p.subject.reached, i)
+    }
+    kept = {i for r in reached for i in r.items if not _is_virtual(r, i)}
     foreign = frozenset(n for p in plans for n in p.foreign)
 
     def elastic(item: Item) -> str:
@@ -75,7 +79,7 @@ def _header() -> str:
     return HEADER.read_text(encoding="utf-8")
 
 
-def _becomes_virtual(reached: Reach, item: Item) -> bool:
+def _is_virtual(reached: Reach, item: Item) -> bool:
     return item.kind == "device" and item.name in reached.virtual
 
 
@@ -97,10 +101,11 @@ def _original(unit: Unit, item: Item) -> str:
     return f'extern "C" {{\n{body}\n}}' if item.extern_c else body
 
 
-def _helper(reached: Reach, item: Item) -> str:
+def _helper(plan: Plan, item: Item) -> str:
+    reached = plan.subject.reached
     signature = item.signature
     parameters = signature.child_by_field_name("parameters") if signature else None
-    edits = _edits(reached, item)
+    edits = _edits(plan, item)
     if parameters is not None:
         edits.append(insertion(parameters, _index_parameters(reached)))
     return render(reached.unit.text, item.node.start_byte, item.node.end_byte, edits)
@@ -112,7 +117,7 @@ def _kernel(plan: Plan) -> str:
     body = item.body
     assert body is not None  # what makes an item a kernel
     template = [parts.template] if parts.template else []
-    edits = _edits(reached, item) + (_counted_barriers(body) if flow.counted else [])
+    edits = _edits(plan, item)
     taken = (_index_parameters(reached), *parts.taken)
     lines = [
         f"// One logical block of {item.name}.",
@@ -155,9 +160,9 @@ def declaration(head: str, parameters: Sequence[str]) -> str:
     return f"{head}(\n{filled.replace(_GLUE, ' ')})"
 
 
-def _counted_barriers(body: Node) -> list[Edit]:
+def _counted_barriers(function: Node) -> list[Edit]:
     """Each ``__syncthreads()`` becomes a barrier that threads which are done can take part in."""
-    calls = [c for c in find(body, "call_expression") if called_name(c) in BARRIERS]
+    calls = [c for c in find(function, "call_expression") if called_name(c) in BARRIERS]
     return [Edit(c.start_byte, c.end_byte, "miriam_meet()") for c in calls]
 
 
@@ -165,10 +170,11 @@ def _index_parameters(reached: Reach) -> str:
     return ", ".join(f"const {INDEX_TYPES[i]} {i}" for i in reached.indices)
 
 
-def _edits(reached: Reach, item: Item) -> list[Edit]:
+def _edits(plan: Plan, item: Item) -> list[Edit]:
     """What changes inside a function: its calls and lambdas get the indices."""
+    reached = plan.subject.reached
     given = ", ".join(reached.indices)
-    edits = []
+    edits = _counted_barriers(item.node) if plan.flow.counted else []
     for call in find(item.node, "call_expression"):
         name, arguments = callee(call), call.child_by_field_name("arguments")
         if name is not None and arguments is not None and last_name(name) in reached.virtual:

@@ -53,7 +53,7 @@ def examine(subject: Subject) -> Flow | Refusal:
 
 
 def _barriers(made: list[tuple[Call, Kind]], subject: Subject) -> Iterator[Refusal]:
-    """barrier-not-uniform: only plain barriers in the kernel itself can count who is done."""
+    """barrier-not-uniform: only plain barriers in functions can count who is done."""
     barriers = [c for c, kind in made if kind is Kind.BARRIER]
     astray = [c for c in barriers if c.level > Level.BLOCK]
     if not astray or all(_can_count(c, subject) for c in barriers):
@@ -65,7 +65,7 @@ def _barriers(made: list[tuple[Call, Kind]], subject: Subject) -> Iterator[Refus
 
 def _can_count(call: Call, subject: Subject) -> bool:
     plain = text(call.node).replace(" ", "") == "__syncthreads()"
-    return plain and call.function is subject.reached.kernel and not _in_lambda(call)
+    return plain and call.function in subject.reached.functions and not _in_lambda(call)
 
 
 def _in_lambda(call: Call) -> bool:

@@ -11,14 +11,14 @@ _SLICE = """\
   }}"""
 
 _PERSISTENT = """\
-{counter}  for (unsigned miriam_at = blockIdx.x; miriam_at < miriam.count; miriam_at += gridDim.x) {{
+  for (unsigned miriam_at = blockIdx.x; miriam_at < miriam.count; miriam_at += gridDim.x) {{
     {call}(miriam_block(miriam, miriam.start + miriam_at), miriam_grid(miriam){arguments});{end}
   }}"""
 
 # Two slots: a slow thread still reads one while the leader writes the other. The barrier after
 # the claim also keeps one logical block's shared memory apart from the next one's.
 _YIELD = """\
-{counter}  __shared__ unsigned miriam_next[2];
+  __shared__ unsigned miriam_next[2];
   for (unsigned miriam_turn = 0;; miriam_turn ^= 1) {{
     if (miriam_leads()) miriam_next[miriam_turn] = miriam_claim(miriam);
     __syncthreads();
@@ -59,9 +59,10 @@ def wrapper(
     statements = FORMS[form].format(
         call=call,
         arguments="".join(f", {a}" for a in arguments),
-        counter=_COUNTER if counted else "",
         end=finish or (_BARRIER if apart else ""),
         finish=finish,
     )
-    check = _WHOLE_WARPS if whole_warps and form != "slice" else ""
-    return f"{{{check}\n{statements}\n}}"
+    if form == "slice":
+        return f"{{\n{statements}\n}}"
+    check = _WHOLE_WARPS if whole_warps else ""
+    return f"{{{check}\n{_COUNTER if counted else ''}{statements}\n}}"

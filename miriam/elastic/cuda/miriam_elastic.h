@@ -95,7 +95,11 @@ static __device__ __forceinline__ unsigned miriam_threads() {
 
 // For kernels that rely on the threads of one row making up whole warps.
 static __device__ __forceinline__ void miriam_need_whole_warps() {
+#ifdef __MIRIAM_HOST__
+  if (blockDim.x % 32 != 0) __builtin_trap();
+#else
   if (blockDim.x % 32 != 0) __trap();
+#endif
 }
 
 #endif  // __CUDACC__

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from miriam.elastic.cuda import indirect, structure
+from miriam.elastic.cuda.calls import with_barriers
 from miriam.elastic.cuda.flow import Flow, examine
 from miriam.elastic.cuda.subject import Refusal, Subject
 
@@ -35,9 +37,28 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def judge(subject: Subject) -> Flow | Refusal:
-    """The first rule that ``subject`` breaks, or what its forms need."""
-    for rule in RULES:
-        for refusal in rule(subject):
-            return refusal
-    return examine(subject)
+# What a helper has to allow, once it gets parameters that it did not have.
+_CHANGED: tuple[Rule, ...] = (
+    structure.index_in_method,
+    structure.function_as_value,
+    indirect.given_function,
+)
+
+
+def judge(subject: Subject) -> tuple[Subject, Flow] | Refusal:
+    """The first rule that ``subject`` breaks, or what its forms need.
+
+    Where barriers have to count who is done, helpers with barriers change too: the subject that
+    comes back says so.
+    """
+    refusal = _first(RULES, subject)
+    flow = refusal or examine(subject)
+    if isinstance(flow, Refusal):
+        return flow
+    if flow.counted:
+        subject = replace(subject, reached=with_barriers(subject.reached))
+    return _first(_CHANGED, subject) or (subject, flow)
+
+
+def _first(rules: tuple[Rule, ...], subject: Subject) -> Refusal | None:
+    return next((refusal for rule in rules for refusal in rule(subject)), None)
