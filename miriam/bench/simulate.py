@@ -3,37 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from miriam.bench.arrivals import Arrivals, Closed, Poisson, Trace, Uniform, stream
-from miriam.bench.benchmark import Settings
-from miriam.bench.delay import Delays
+from miriam.bench.explain import Delays
 from miriam.bench.networks import Networks
-from miriam.bench.verdict import Break, Verdict, broken, busy_times, judge
+from miriam.bench.progress import Beside, step_times
+from miriam.bench.verdict import Break, Verdict, broken, judge
 from miriam.coordinator import Policy, Task, policies
-from miriam.devices.contract import Device
+from miriam.devices.contract import Completion, Device
 from miriam.devices.observe import Observer
 from miriam.errors import UsageError
 from miriam.runtime import Driver, Fate, Following, MixFile, Offer, Record, Rules, TaskEntry
 
-SOLO_NS = 500_000_000
+_SECOND_NS = 1_000_000_000
+SOLO_NS = 250_000_000
 """A closed loop alone repeats itself, so that its run alone need not be longer than this."""
 
 _SoloKey = tuple[str, Following, int, tuple[int, ...]]
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A mix under a policy for ``seconds`` of device time; ``seed`` is the arrivals'."""
+
+    mix: MixFile
+    policy: Policy
+    seconds: float = 2.0
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        # A NaN fails this comparison too.
+        if not 1 <= self.seconds * _SECOND_NS < 2**62:
+            raise UsageError("seconds", "a finite number of at least 1e-9", self.seconds)
+        if self.seed < 0:
+            raise UsageError("seed", "not negative", self.seed)
+
+    @property
+    def window_ns(self) -> int:
+        """The device time."""
+        return round(self.seconds * _SECOND_NS)
+
+
 class Simulation:
-    """One mix on one simulated device under one policy.
+    """One question put to one simulated device.
 
     UsageError for a device that is not simulated, or an arrivals file that can not be read.
     """
 
-    def __init__(
-        self, device: Device, networks: Networks, mix: MixFile, policy: Policy, settings: Settings
-    ) -> None:
+    def __init__(self, device: Device, networks: Networks, question: Question) -> None:
         if not device.simulated:
             raise UsageError("device", "a simulated one, sim:<gpu>", device.name)
-        self._device, self._mix, self._policy, self._settings = device, mix, policy, settings
+        mix = question.mix
+        self._device, self._question, self._mix = device, question, mix
         self._rules = Rules(mix.late == "drop", mix.queue)
         self._offers = [self._offer(networks, entry) for entry in mix.tasks]
 
@@ -52,20 +74,25 @@ class Simulation:
         ``observers`` see the tasks together. ``progress`` hears of each completion: the task
         that runs alone or ``together`` or ``explaining``, and its time.
         """
-        window_ns = self._settings.window_ns
+        window_ns = self._question.window_ns
         alone: dict[_SoloKey, Record] = {}
         solos = [self._alone(offer, alone, progress) for offer in self._offers]
         offers = _weighted(self._mix.tasks, self._offers, solos)
-        record = self._together(offers, window_ns, observers, "together", progress)
-        busy = busy_times(self._mix.tasks, record)
+        beside = Beside(
+            [task.critical for task in self.tasks],
+            [step_times(self._device, task.program) for task in self.tasks],
+        )
+        watched = (*observers, beside)
+        record = self._together(offers, window_ns, watched, "together", progress)
+        beside_hz = beside.rates_hz(_completions(record))
         return Verdict(
             device=self._device.name,
-            policy=self._policy.name,
-            seed=self._settings.seed,
+            policy=self._question.policy.name,
+            seed=self._question.seed,
             window_ns=window_ns,
             mix=self._mix,
             tasks=tuple(
-                judge(entry, record, task, solos[task], busy)
+                judge(entry, record, task, solos[task], beside_hz[task])
                 for task, entry in enumerate(self._mix.tasks)
             ),
             first_break=self._first_break(offers, record, progress),
@@ -81,8 +108,8 @@ class Simulation:
             in_flight=entry.in_flight,
         )
         arrivals = _arrivals(self._mix, entry)
-        rng = stream(self._settings.seed, "mix", entry.title)
-        return Offer(task, arrivals, tuple(arrivals.known(self._settings.window_ns, rng)))
+        rng = stream(self._question.seed, "mix", entry.title)
+        return Offer(task, arrivals, tuple(arrivals.known(self._question.window_ns, rng)))
 
     def _alone(
         self, offer: Offer, known: dict[_SoloKey, Record], progress: Callable[[str, int], None]
@@ -94,7 +121,7 @@ class Simulation:
             driver = Driver(
                 session, [offer], watch=lambda _t, _r, done: progress(task.name, done.finish_ns)
             )
-            window_ns = self._settings.window_ns
+            window_ns = self._question.window_ns
             closed = isinstance(arrivals, Closed)
             known[key] = driver.run(min(window_ns, SOLO_NS) if closed else window_ns)
             session.close()
@@ -108,7 +135,9 @@ class Simulation:
         name: str,
         progress: Callable[[str, int], None],
     ) -> Record:
-        session = self._device.open([offer.task for offer in offers], self._policy, observers)
+        session = self._device.open(
+            [offer.task for offer in offers], self._question.policy, observers
+        )
         driver = Driver(
             session, offers, self._rules, lambda _t, _r, done: progress(name, done.finish_ns)
         )
@@ -158,6 +187,17 @@ def _weighted(
     return [
         offer if entry.critical else replace(offer, turn_ns=_service_ns(solo) / (entry.weight or 1))
         for entry, offer, solo in zip(entries, offers, solos, strict=True)
+    ]
+
+
+def _completions(record: Record) -> list[list[Completion]]:
+    return [
+        [
+            Completion(task, r.ordinal, r.arrival_ns, r.start_ns, r.end_ns)
+            for r in requests
+            if r.start_ns is not None and r.end_ns is not None
+        ]
+        for task, requests in enumerate(record.requests)
     ]
 
 

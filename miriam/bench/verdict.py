@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,18 +10,15 @@ from miriam.bench.delay import Delay
 from miriam.bench.metrics import Sample, rate_hz
 from miriam.runtime import Fate, MixFile, Record, Request, TaskEntry
 
-_SECOND_NS = 1_000_000_000
-_ENOUGH_FOR_H = 10
-
 
 @dataclass(frozen=True, slots=True)
 class TaskVerdict:
     """What one task gets, here and alone (plain kernels, same arrivals, same in flight).
 
     ``due``: requests whose fate against the deadline is known in the window; ``missed``: those
-    of them that were late, dropped or refused. Both 0 without a deadline. ``busy_rate_hz``: the
-    rate in the ``busy_ns`` in which a critical request was running, None where none was, and for
-    arrivals that do not follow completions: there it would say when requests come.
+    of them that were late, dropped or refused. Both 0 without a deadline. ``beside_hz``: its
+    progress while a critical request was running, None where none was, and for arrivals that do
+    not follow completions: there it would say when requests come.
     """
 
     entry: TaskEntry
@@ -31,8 +27,7 @@ class TaskVerdict:
     solo_latency: Sample
     rate_hz: float
     solo_rate_hz: float
-    busy_rate_hz: float | None
-    busy_ns: int
+    beside_hz: float | None
     due: int
     missed: int
     dropped: int
@@ -50,14 +45,10 @@ class TaskVerdict:
 
     @property
     def h(self) -> float | None:
-        """Rate while a critical request was running / rate alone.
-
-        None where fewer than ten requests would have been done in that time alone.
-        """
-        alone = self.solo_rate_hz * self.busy_ns / _SECOND_NS
-        if self.busy_rate_hz is None or alone < _ENOUGH_FOR_H:
+        """Rate while a critical request was running / rate alone."""
+        if self.beside_hz is None or not self.solo_rate_hz:
             return None
-        return self.busy_rate_hz / self.solo_rate_hz
+        return self.beside_hz / self.solo_rate_hz
 
     def overhead(self, percent: float) -> float | None:
         """A percentile of the latency / the same percentile alone."""
@@ -101,9 +92,9 @@ class Verdict:
 
 
 def judge(
-    entry: TaskEntry, record: Record, task: int, alone: Record, busy: Sequence[tuple[int, int]]
+    entry: TaskEntry, record: Record, task: int, alone: Record, beside_hz: float | None
 ) -> TaskVerdict:
-    """What ``task`` got in ``record``; ``alone`` is its run alone, ``busy`` critical time."""
+    """What ``task`` got in ``record``; ``alone`` is its run alone, ``beside_hz`` as there."""
     requests, solo = record.requests[task], alone.requests[0]
     breaks = [b for r in requests if (b := broken(entry, r, record.window_ns))]
     done = [r for r in requests if r.fate is Fate.DONE]
@@ -119,8 +110,7 @@ def judge(
         solo_latency=_latency(solo_done),
         rate_hz=rate_hz(len(done), record.window_ns),
         solo_rate_hz=_solo_rate(entry, solo_done, alone.window_ns),
-        busy_rate_hz=_busy_rate(done, busy) if entry.arrivals.kind == "closed" else None,
-        busy_ns=sum(end_ns - start_ns for start_ns, end_ns in busy),
+        beside_hz=beside_hz if entry.arrivals.kind == "closed" else None,
         due=missed + sum(not broken(entry, r, record.window_ns) for r in done) if deadline else 0,
         missed=missed,
         dropped=sum(r.fate is Fate.DROPPED for r in requests),
@@ -144,23 +134,6 @@ def broken(entry: TaskEntry, request: Request, window_ns: int) -> Break | None:
     return Break(entry.title, request.ordinal, due_ns, "late", late_ns)
 
 
-def busy_times(entries: Sequence[TaskEntry], record: Record) -> list[tuple[int, int]]:
-    """The times in which a critical request was running, ascending, without overlap."""
-    spans = sorted(
-        (r.start_ns, record.window_ns if r.end_ns is None else r.end_ns)
-        for entry, requests in zip(entries, record.requests, strict=True)
-        for r in requests
-        if entry.critical and r.start_ns is not None
-    )
-    joined: list[tuple[int, int]] = []
-    for start_ns, end_ns in spans:
-        if joined and start_ns <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(joined[-1][1], end_ns)
-        else:
-            joined.append((start_ns, end_ns))
-    return joined
-
-
 def _latency(requests: Iterable[Request]) -> Sample:
     return Sample.of(r.end_ns - r.arrival_ns for r in requests if r.end_ns is not None)
 
@@ -172,15 +145,3 @@ def _solo_rate(entry: TaskEntry, done: Sequence[Request], window_ns: int) -> flo
         first = entry.in_flight - 1
         return rate_hz(len(ends) - 1 - first, ends[-1] - ends[first])
     return rate_hz(len(ends), window_ns)
-
-
-def _busy_rate(done: Sequence[Request], busy: Sequence[tuple[int, int]]) -> float | None:
-    busy_ns = sum(end_ns - start_ns for start_ns, end_ns in busy)
-    if not busy_ns:
-        return None
-    starts = [start_ns for start_ns, _ in busy]
-    inside = 0
-    for end_ns in (r.end_ns for r in done if r.end_ns is not None):
-        place = bisect_left(starts, end_ns) - 1
-        inside += place >= 0 and end_ns <= busy[place][1]
-    return rate_hz(inside, busy_ns)

@@ -12,7 +12,6 @@ from miriam.errors import DeadlineError
 
 if TYPE_CHECKING:
     from miriam.bench.verdict import Verdict
-    from miriam.devices.observe import Observer
 
 
 def simulate(
@@ -35,40 +34,35 @@ def simulate(
     """Say for each task of a mix whether it gets what it needs, and what breaks first."""
     # Only a run needs numpy and the models; --help and --version do without.
     from miriam import devices, models
-    from miriam.bench import Settings, output, verdict_report
-    from miriam.bench.delay import Delays
-    from miriam.bench.simulate import Simulation
-    from miriam.bench.timeline import Timeline
+    from miriam.bench import output, verdict_report
+    from miriam.bench.simulate import Question, Simulation
+    from miriam.bench.trace import Tracer
     from miriam.bench.zoo import Zoo
     from miriam.coordinator import policies
     from miriam.errors import UnknownNameError, UsageError
     from miriam.runtime import read
 
-    settings, chosen = Settings(seconds=seconds, seed=seed), policies.get(policy)
     asked = read(mix, models.NAMES)
     for name in add or ():
         if name not in models.NAMES:
             raise UnknownNameError("--add", name, models.NAMES)
         asked = asked.with_normal(name)
+    question = Question(asked, policies.get(policy), seconds, seed)
     for option, target in (("--json", json), ("--trace", trace)):
         if target is not None:
             output.require_target(option, target)
     if json == trace == output.STANDARD_OUTPUT:
         raise UsageError("--trace", "not standard output when --json is", trace)
     machine = devices.get(device)
-    simulation = Simulation(machine, Zoo(machine.gpu.arch, seed), asked, chosen, settings)
-    observers: list[Observer] = []
-    if trace is not None:
-        timeline = Timeline(simulation.tasks, machine.gpu.sms)
-        delays = Delays(machine, simulation.tasks)
-        observers = [timeline, delays]
+    simulation = Simulation(machine, Zoo(machine.gpu.arch, seed), question)
+    tracer = Tracer(machine, simulation.tasks) if trace is not None else None
     with Console(stderr=True).status("simulating") as status:
         verdict = simulation.run(
-            observers,
-            lambda run, now_ns: status.update(f"{run} {now_ns / settings.window_ns:.0%}"),
+            tracer.observers if tracer else (),
+            lambda run, now_ns: status.update(f"{run} {now_ns / question.window_ns:.0%}"),
         )
-    if trace is not None:
-        output.write("--trace", trace, timeline.encode(machine.name, delays.explained))
+    if trace is not None and tracer is not None:
+        output.write("--trace", trace, tracer.encode())
     if json is not None:
         output.write("--json", json, verdict_report.encode(verdict))
     verdict_report.show(verdict, Console(stderr=output.STANDARD_OUTPUT in (json, trace)))

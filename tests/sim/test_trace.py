@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from miriam import models
-from miriam.bench.delay import Delays, Explained
+from miriam.bench.delay import Explained
+from miriam.bench.explain import Delays
 from miriam.bench.timeline import Timeline
 from miriam.coordinator import Task, policies
 from miriam.devices.contract import Completion

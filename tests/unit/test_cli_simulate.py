@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +20,7 @@ critical = true
 deadline_ms = {deadline}
 arrivals = {{ kind = "uniform", hz = 200 }}
 """
+EXAMPLES = Path(__file__).parents[2] / "examples"
 NORMAL = '[[task]]\nmodel = "alexnet"\n'
 Run = Callable[..., tuple[int, str, str]]
 
@@ -143,3 +145,32 @@ def test_broken_toml_exits_2_with_line_and_column(run: Run, tmp_path: Path) -> N
     assert code == 2
     path = tmp_path / "mix.toml"
     assert err == f"error: {path}:2:9: valid TOML, got 'model = = 3'; Invalid value\n"
+
+
+def test_the_example_fits_under_miriam_and_not_under_multistream(run: Run, tmp_path: Path) -> None:
+    text = (EXAMPLES / "driving.toml").read_text()
+    trace = tmp_path / "trace.json"
+    code, out, _ = run(text, "--assert", "--trace", str(trace), seconds="0.04")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines() if " ms held " in line] == [
+        "detector",
+        "speech",
+    ]
+    assert json.loads(trace.read_bytes())["otherData"]["simulated"] is True
+    code, _, err = run(text, "--assert", "--policy", "multistream", seconds="0.04")
+    assert code == 1
+    assert "detector missed" in err
+
+
+@pytest.mark.slow
+def test_eight_normal_tasks_for_ten_seconds_within_a_minute(run: Run) -> None:
+    models = ("resnet50", "alexnet", "squeezenet", "cifarnet") * 2
+    text = DETECTOR.format(deadline=5) + "".join(
+        f'[[task]]\nmodel = "{model}"\narrivals = {{ kind = "poisson", hz = 20 }}\n'
+        for model in models
+    )
+    began_s = time.process_time()
+    code, out, _ = run(text, "--json", "-", "--assert", seconds="10")
+    assert time.process_time() - began_s < 60
+    assert code == 0
+    assert len(json.loads(out)["tasks"]) == 9

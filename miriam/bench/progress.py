@@ -1,0 +1,90 @@
+"""How fast the normal tasks get on while a critical request runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from miriam.coordinator import Task, policies
+from miriam.devices.contract import Completion, Device
+from miriam.devices.observe import Observer
+from miriam.kernels import Program
+
+_SECOND_NS = 1_000_000_000
+_FOREVER_NS = 10**15
+
+
+class Beside(Observer):
+    """Keeps every normal step, and weighs it by its time alone.
+
+    ``critical`` says it of each task, ``step_ns`` has each task's steps alone. A step counts as
+    progressing evenly from its beginning to its end.
+    """
+
+    def __init__(self, critical: Sequence[bool], step_ns: Sequence[Sequence[int]]) -> None:
+        self._critical, self._step_ns = critical, step_ns
+        self._steps: list[list[tuple[int, int, int]]] = [[] for _ in critical]
+
+    def step(self, task: int, request: int, step: int, began_ns: int, ended_ns: int) -> None:
+        """A step ended."""
+        if not self._critical[task]:
+            self._steps[task].append((step, began_ns, ended_ns))
+
+    def rates_hz(self, completions: Sequence[Sequence[Completion]]) -> list[float | None]:
+        """Each normal task's requests per second while a critical one ran, None for the others.
+
+        ``completions`` per task: the critical ones say when one was running.
+        """
+        chosen = zip(completions, self._critical, strict=True)
+        busy = [(c.start_ns, c.finish_ns) for done, critical in chosen if critical for c in done]
+        edges, shares, total_ns = _cumulative(busy)
+        return [
+            None if critical or not total_ns else self._rate(task, edges, shares, total_ns)
+            for task, critical in enumerate(self._critical)
+        ]
+
+    def _rate(
+        self, task: int, edges: NDArray[np.float64], shares: NDArray[np.float64], total_ns: float
+    ) -> float:
+        if not self._steps[task]:
+            return 0.0
+        steps, began, ended = np.array(self._steps[task], np.int64).T
+        busy_ns = np.interp(ended, edges, shares) - np.interp(began, edges, shares)
+        alone = np.array(self._step_ns[task], np.float64)
+        work = (alone[steps] * busy_ns / np.maximum(ended - began, 1)).sum() / alone.sum()
+        return float(work) * _SECOND_NS / total_ns
+
+
+def step_times(device: Device, program: Program) -> tuple[int, ...]:
+    """Each step's time, in ns, of one request alone on ``device``."""
+    watch = _Steps(len(program.steps))
+    session = device.open([Task("alone", program)], policies.get("multistream"), (watch,))
+    session.submit(0, 0)
+    while not session.advance(_FOREVER_NS):
+        pass
+    session.close()
+    return tuple(watch.step_ns)
+
+
+class _Steps(Observer):
+    def __init__(self, steps: int) -> None:
+        self.step_ns = [1] * steps
+
+    def step(self, task: int, request: int, step: int, began_ns: int, ended_ns: int) -> None:
+        self.step_ns[step] = max(1, ended_ns - began_ns)
+
+
+def _cumulative(
+    busy: Sequence[tuple[int, int]],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Where the union of intervals begins and ends, how much of it has passed there, its length."""
+    edges: list[float] = [0.0]
+    shares: list[float] = [0.0]
+    for start, end in sorted(busy):
+        begin = max(start, edges[-1])
+        if end > begin:
+            edges += [begin, end]
+            shares += [shares[-1], shares[-1] + end - begin]
+    return np.array(edges), np.array(shares), shares[-1]
