@@ -33,7 +33,8 @@ class ElasticKernel:
     ``template`` holds the names of its template parameters. ``grid`` covers slice and
     persistent, ``yields`` stopping and resuming, ``block`` fewer threads per logical block.
     ``entries`` gives each form's kernel name (``{"slice": "ns::blur__slice", ...}``).
-    ``source`` can be compiled alone; it is empty when nothing became elastic.
+    ``source`` can be compiled alone; it is empty when nothing became elastic. ``original``: the
+    kernel as it was, refused or not, with only what it reaches.
     """
 
     name: str
@@ -45,6 +46,7 @@ class ElasticKernel:
     yields: Verdict
     entries: Mapping[str, str] = field(default_factory=dict)
     source: str = ""
+    original: str = ""
     has_barrier: bool = False
     has_shared: bool = False
 
@@ -65,12 +67,14 @@ class Elasticized:
     """All kernels of a file for one architecture, and one text with all that became elastic.
 
     ``source`` compiles alone, or after the original file with ``MIRIAM_HAVE_ORIGINALS`` defined.
+    ``original``: those same kernels as they were, with only what they reach.
     """
 
     path: str
     arch: str
     kernels: tuple[ElasticKernel, ...]
     source: str
+    original: str = ""
 
     def kernel(self, name: str) -> ElasticKernel:
         """The kernel called ``name``, template arguments ignored; UnknownNameError if none."""

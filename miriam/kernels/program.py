@@ -9,7 +9,11 @@ from typing import Literal
 from miriam.errors import UsageError
 from miriam.kernels.spec import KernelSpec
 
-DTYPE_BYTES = {"float32": 4, "int32": 4, "float16": 2, "float64": 8, "uint8": 1}
+DTYPE_BYTES = {
+    **{"int8": 1, "int16": 2, "int32": 4, "int64": 8},
+    **{"uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8},
+    **{"float16": 2, "float32": 4, "float64": 8},
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,20 @@
 
 from miriam.devices.host.device import HostDevice
 from miriam.devices.host.host import Host, HostProgram, HostRequest
+from miriam.devices.host.kernel import HostKernel, Schedule
+from miriam.devices.host.runtime import Memory
 from miriam.errors import UsageError
 
-__all__ = ["Host", "HostDevice", "HostProgram", "HostRequest", "open_device"]
+__all__ = [
+    "Host",
+    "HostDevice",
+    "HostKernel",
+    "HostProgram",
+    "HostRequest",
+    "Memory",
+    "Schedule",
+    "open_device",
+]
 
 
 def open_device(rest: str, compute: bool) -> HostDevice:

@@ -68,12 +68,14 @@ class Builder:
         sources = [str(SHIM / "block.cpp"), str(SHIM / "runtime.cpp")]
         return self._cached(_RUNTIME_FLAGS, sources, None)
 
-    def kernels(self, path: Path, names: Sequence[str]) -> Path:
+    def kernels(self, path: Path, names: Sequence[str], source: str | None = None) -> Path:
         """The shared object with the kernels ``names`` of the CUDA C++ file ``path``.
 
+        ``source``: text that stands for the file, which then need not exist.
         SourceError where g++ refuses the file; UsageError where it refuses a name.
         """
-        text = translation_unit(path, names)
+        written = read_source(path) if source is None else source
+        text = translation_unit(written, path, names)
         flags = (*_KERNEL_FLAGS, f"-I{SHIM}", "-include", str(SHIM / "cuda.hpp"))
         try:
             return self._cached(flags, ["-"], text)

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from miriam.devices.contract import Arrays
 from miriam.devices.host.arrays import check_arrays
 from miriam.devices.host.build import Builder, default_cache_dir, load_library
+from miriam.devices.host.kernel import HostKernel
 from miriam.devices.host.runtime import Launch, Memory, Runtime, process_runtime
 from miriam.errors import UnknownNameError, UsageError
-from miriam.kernels import Argument, Pointer, Program, Step
+from miriam.kernels import Argument, Buffer, Pointer, Program, Step
 
 _SCALARS = {"int32": "i4", "float32": "f4"}  # as describe() in shim/entry.hpp has them
-_SIGNATURE_BYTES = 4_096
 
 
 class Host:
@@ -58,18 +58,29 @@ class Host:
         check_arrays(f"program {program.name} weight", program.named("weight"), weights)
         return HostProgram(self, self._runtime, program, weights, self._compile(program))
 
-    def _compile(self, program: Program) -> dict[tuple[str, str], _Kernel]:
+    def compile(
+        self, path: Path, names: Sequence[str], source: str | None = None
+    ) -> dict[str, HostKernel]:
+        """The kernels ``names`` (name expressions) of a CUDA C++ file, to be launched directly.
+
+        ``source``: text that stands for the file. SourceError where g++ refuses the text,
+        UsageError where it refuses a name.
+        """
+        library = load_library(self._builder.kernels(path, names, source), str(path))
+        return {n: HostKernel(self._runtime, library, i, n) for i, n in enumerate(names)}
+
+    def memory(self, buffers: Sequence[Buffer]) -> Memory:
+        """Memory that kernels may work on."""
+        return Memory(self._runtime, buffers)
+
+    def _compile(self, program: Program) -> dict[tuple[str, str], HostKernel]:
         names: dict[str, set[str]] = {}
         for step in program.steps:
             names.setdefault(step.kernel.source, set()).add(step.kernel.name)
         with ThreadPoolExecutor(self.workers) as pool:
-            built = pool.map(lambda s: self._builder.kernels(Path(s), sorted(names[s])), names)
-        kernels = {}
-        for source, path in zip(names, built, strict=True):
-            library = load_library(path, source)
-            for index, name in enumerate(sorted(names[source])):
-                kernels[source, name] = _Kernel(self._runtime, library, index)
-        return kernels
+            built = pool.map(lambda s: self.compile(Path(s), sorted(names[s])), names)
+        made = zip(names, built, strict=True)
+        return {(source, name): k for source, found in made for name, k in found.items()}
 
 
 class HostProgram:
@@ -81,7 +92,7 @@ class HostProgram:
         runtime: Runtime,
         program: Program,
         weights: Arrays,
-        kernels: Mapping[tuple[str, str], _Kernel],
+        kernels: Mapping[tuple[str, str], HostKernel],
     ) -> None:
         self.host, self.program = host, program
         self._runtime = runtime
@@ -108,7 +119,7 @@ class HostRequest:
         runtime: Runtime,
         program: Program,
         weights: Memory,
-        kernels: Sequence[_Kernel],
+        kernels: Sequence[HostKernel],
     ) -> None:
         self._host, self._runtime, self._program, self._weights = host, runtime, program, weights
         self._buffers = {b.name: b for b in program.buffers if b.role != "weight"}
@@ -168,20 +179,17 @@ class HostRequest:
         """How often each logical block ran so far: one array per step, a copy."""
         return tuple(counts.copy() for counts in self._runs)
 
-    def _launch(self, step: Step, kernel: _Kernel, index: int) -> Launch:
+    def _launch(self, step: Step, kernel: HostKernel, index: int) -> Launch:
         spec = step.kernel
-        return Launch(
-            entry=kernel.entry,
-            args=ctypes.addressof(self._arguments[index][0]),
-            kernel=f"{spec.name} (step {step.name})".encode(),
-            grid=(spec.grid.x, spec.grid.y, spec.grid.z),
-            block=(spec.block.x, spec.block.y, spec.block.z),
-            dynamic_bytes=spec.dynamic_shared_bytes,
-            shared_module=kernel.shared_module,
-            shared_bytes=kernel.shared_bytes,
-            seed=(self._host.seed << 16) + index & (1 << 64) - 1,
-            runs=self._runs[index].ctypes.data,
+        return kernel.prepare(
+            f"{spec.name} (step {step.name})",
+            spec.grid,
+            spec.block,
+            ctypes.addressof(self._arguments[index][0]),
+            self._runs[index],
+            shared_bytes=spec.dynamic_shared_bytes,
             workers=self._host.workers,
+            seed=(self._host.seed << 16) + index,
         )
 
     def _pack(self, args: Sequence[Argument]) -> tuple[ctypes.Array[ctypes.c_void_p], object]:
@@ -200,19 +208,6 @@ class HostRequest:
         return ctypes.c_void_p(
             memory.address(arg.buffer) + arg.offset * (buffer.bytes // buffer.size)
         )
-
-
-class _Kernel:
-    """A compiled kernel: its entry, its parameters and its object's static shared memory."""
-
-    def __init__(self, runtime: Runtime, library: ctypes.CDLL, index: int) -> None:
-        self._library = library
-        entry = ctypes.cast(getattr(library, f"miriam_entry_{index}"), ctypes.c_void_p).value
-        self.entry = entry or 0
-        text = ctypes.create_string_buffer(_SIGNATURE_BYTES)
-        getattr(library, f"miriam_signature_{index}")(text, ctypes.c_size_t(_SIGNATURE_BYTES))
-        self.signature = tuple(text.value.decode().split())
-        self.shared_module, self.shared_bytes = runtime.shared_segment(self.entry)
 
 
 def _indices(blocks: range | Sequence[int]) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -16,7 +17,8 @@ from miriam.errors import ExecutionError
 from miriam.kernels import Buffer
 
 _ERROR_BYTES = 4_096
-_POISON = 0xFF  # NaN in every floating-point format, -1 in the signed integers
+_MARGIN = 0xA5
+POISON = 0xFF  # NaN in every floating-point format, -1 in the signed integers
 
 
 class Launch(ctypes.Structure):
@@ -36,6 +38,7 @@ class Launch(ctypes.Structure):
         ("count", ctypes.c_int64),
         ("runs", ctypes.c_void_p),
         ("workers", ctypes.c_int32),
+        ("schedule", ctypes.c_int32),
         ("error_bytes", ctypes.c_int32),
         ("error", ctypes.c_char_p),
     )
@@ -113,6 +116,8 @@ class Memory:
         weakref.finalize(self, _release_all, runtime, self._addresses, self._buffers)
         for buffer in buffers:
             self._addresses[buffer.name] = runtime.reserve(buffer.bytes)
+            for margin in self._margins(buffer.name):
+                margin.fill(_MARGIN)
 
     def address(self, name: str) -> int:
         """Where the buffer ``name`` starts."""
@@ -121,18 +126,35 @@ class Memory:
     def view(self, name: str) -> NDArray[np.generic]:
         """The buffer ``name`` in place; not to be kept longer than this object."""
         buffer = self._buffers[name]
-        raw = (ctypes.c_uint8 * buffer.bytes).from_address(self._addresses[name])
-        return np.ctypeslib.as_array(raw).view(buffer.dtype).reshape(buffer.shape)
+        raw = _raw(self._addresses[name], buffer.bytes)
+        return raw.view(buffer.dtype).reshape(buffer.shape)
 
     def poison(self) -> None:
         """Fill all of it with NaN, so that reads before writes show."""
         for name, address in self._addresses.items():
-            ctypes.memset(address, _POISON, self._buffers[name].bytes)
+            ctypes.memset(address, POISON, self._buffers[name].bytes)
+
+    def overrun(self) -> str | None:
+        """The first buffer beside which something was written, where no page faults yet."""
+        for name in self._addresses:
+            if any((margin != _MARGIN).any() for margin in self._margins(name)):
+                return name
+        return None
+
+    def _margins(self, name: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """What lies between a buffer and the ends of its pages."""
+        start, size = self._addresses[name], self._buffers[name].bytes
+        before, after = start % mmap.PAGESIZE, -(start + size) % mmap.PAGESIZE
+        return _raw(start - before, before), _raw(start + size, after)
 
     def make_read_only(self) -> None:
         """Let writes fault from now on."""
         for name, address in self._addresses.items():
             self._runtime.make_read_only(address, self._buffers[name].bytes)
+
+
+def _raw(address: int, size: int) -> NDArray[np.uint8]:
+    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
 
 
 def _release_all(runtime: Runtime, addresses: dict[str, int], buffers: dict[str, Buffer]) -> None:

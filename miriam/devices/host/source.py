@@ -32,14 +32,14 @@ def read_source(path: Path) -> str:
         raise UsageError("kernel source", "a readable UTF-8 file", str(path), str(error)) from None
 
 
-def translation_unit(path: Path, names: Sequence[str]) -> str:
-    """What g++ compiles for ``path``: its text, and an entry for each kernel name expression.
+def translation_unit(text: str, path: Path, names: Sequence[str]) -> str:
+    """What g++ compiles for ``text``, the content of ``path``: it, and an entry per kernel name.
 
     Compile errors in the text keep their file and line; those in the names are reported in
     ``NAMES_FILE``, where line n is ``names[n - 1]``.
     """
     entries = "\n".join(f"MIRIAM_HOST_ENTRY({n}, {name})" for n, name in enumerate(names))
-    return f"{_expand(path, ())}\n{_line(1, NAMES_FILE)}\n{entries}\n"
+    return f"{_expand(text, path, ())}\n{_line(1, NAMES_FILE)}\n{entries}\n"
 
 
 def _line(number: int, path: str) -> str:
@@ -47,8 +47,8 @@ def _line(number: int, path: str) -> str:
     return f'#line {number} "{escaped}"'
 
 
-def _expand(path: Path, above: tuple[Path, ...]) -> str:
-    text = _COMMENT.sub(_blank, read_source(path))
+def _expand(source: str, path: Path, above: tuple[Path, ...]) -> str:
+    text = _COMMENT.sub(_blank, source)
     above = (*above, path.resolve())
 
     def replace(match: re.Match[str]) -> str:
@@ -58,7 +58,7 @@ def _expand(path: Path, above: tuple[Path, ...]) -> str:
         if header.resolve() in above:
             return ""
         after = text.count("\n", 0, match.end()) + 2
-        return f"{_expand(header, above)}\n{_line(after, str(path))}"
+        return f"{_expand(read_source(header), header, above)}\n{_line(after, str(path))}"
 
     text = _STATIC.sub(_static_shared, _DYNAMIC.sub(_dynamic_shared, text))
     body = _INCLUDE.sub(replace, text)

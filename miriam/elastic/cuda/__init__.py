@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from miriam.elastic.cuda.calls import Names
-from miriam.elastic.cuda.emit import Plan, emit, entry_names
+from miriam.elastic.cuda.emit import Plan, emit, entry_names, original
 from miriam.elastic.cuda.parse import Unit, parse
 from miriam.elastic.cuda.preprocess import preprocess
 from miriam.elastic.cuda.rules import judge
@@ -58,7 +58,10 @@ def elasticize(
             continue
         plans.append(Plan(*answer, unresolved(subject)))
         done.append(_elastic(plans[-1], title))
-    return Elasticized(path, arch, tuple(done), emit(plans, title) if plans else "")
+    if not plans:
+        return Elasticized(path, arch, tuple(done), "")
+    originals = original({p.subject: p.foreign for p in plans})
+    return Elasticized(path, arch, tuple(done), emit(plans, title), originals)
 
 
 def _read(source: str | Path) -> tuple[str, bytes]:
@@ -99,6 +102,7 @@ def _elastic(plan: Plan, title: str) -> ElasticKernel:
         yields=Verdict(True),
         entries=entry_names(kernel),
         source=emit([plan], title),
+        original=original({plan.subject: plan.foreign}),
         has_barrier=plan.flow.has_barrier,
         has_shared=plan.flow.has_shared,
     )
@@ -109,8 +113,16 @@ def _refused(subject: Subject, refusal: Refusal) -> ElasticKernel:
     place = source.position(kernel.node.start_byte)
     verdict = _verdict(source, refusal)
     parameters = subject.signature.parameters
+    written = original({subject: unresolved(subject)})
     return ElasticKernel(
-        kernel.qualified, place.path, place.line, parameters, verdict, _BLOCK, verdict
+        kernel.qualified,
+        place.path,
+        place.line,
+        parameters,
+        verdict,
+        _BLOCK,
+        verdict,
+        original=written,
     )
 
 

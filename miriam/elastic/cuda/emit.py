@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
@@ -59,6 +59,16 @@ def emit(plans: Sequence[Plan], title: str) -> str:
     changed = [i for i in unit.items if i in kernels or i in helpers]
     originals = [_ORIGINALS, *_scoped(context, lambda i: _original(unit, i)), "#endif"]
     return "\n".join([title, _header(), *originals, "", *_scoped(changed, elastic), ""])
+
+
+def original(subjects: Mapping[Subject, frozenset[str]]) -> str:
+    """The kernels of ``subjects`` as they are, with what they reach and the names they miss."""
+    reached = [s.reached for s in subjects]
+    unit = reached[0].unit
+    foreign = frozenset(n for names in subjects.values() for n in names)
+    kept = {i for r in reached for i in (*r.items, r.kernel)}
+    items = [i for i in unit.items if i in kept or _is_needed(i, foreign)]
+    return "\n".join([*_scoped(items, lambda i: _original(unit, i)), ""])
 
 
 def entry_names(kernel: Item) -> dict[str, str]:

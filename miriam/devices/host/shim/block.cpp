@@ -1,5 +1,6 @@
 #include "block.hpp"
 
+#include <sched.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -75,6 +76,8 @@ std::string Block::run(const Launch& launch, std::int64_t index) {
   do {
     random.shuffle(order_);
     phase();
+    // With fewer cores than blocks each would run far before the next one gets a turn.
+    if (launch.schedule == Schedule::together && random.below(2)) sched_yield();
   } while (signal_ == 0 && release());
   inside = nullptr;
   if (signal_ != 0) complaint_ = fault();

@@ -10,6 +10,10 @@
 
 namespace miriam_host {
 
+// Which blocks run when: in a seeded random order, in the order given, or all of them at the same
+// time, each on an OS thread of its own.
+enum class Schedule : std::int32_t { shuffled, given, together };
+
 // What Python hands over; the order of the fields is that of `Launch` in runtime.py.
 struct Launch {
   Entry entry;
@@ -24,7 +28,8 @@ struct Launch {
   const std::int64_t* blocks;
   std::int64_t count;
   std::int32_t* runs;
-  std::int32_t workers;
+  std::int32_t workers;  // of no effect where the blocks run together
+  Schedule schedule;
   std::int32_t error_bytes;
   char* error;
 };

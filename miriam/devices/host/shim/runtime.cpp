@@ -33,6 +33,8 @@ struct Job {
   std::mutex mutex;
   std::condition_variable done;
   int active = 0;
+  std::size_t met = 0;
+  std::condition_variable go;
   std::int64_t failed_block = -1;
   std::string error;
 
@@ -44,9 +46,18 @@ struct Job {
     error = std::move(why);
   }
 
+  // Nobody starts before everybody has a block: then they race.
+  void meet() {
+    if (launch.schedule != Schedule::together) return;
+    std::unique_lock lock(mutex);
+    if (++met == order.size()) return go.notify_all();
+    go.wait(lock, [this] { return met == order.size(); });
+  }
+
   void work(Block& runner) {
     for (std::size_t i; !failed && (i = next++) < order.size();) {
       const std::int64_t block = order[i];
+      meet();
       std::string why = runner.run(launch, block);
       if (!why.empty()) return fail(block, std::move(why));
       __atomic_fetch_add(&launch.runs[block], 1, __ATOMIC_RELAXED);
@@ -189,9 +200,11 @@ void run_here(Job& job) {
 void run_job(Job& job) {
   const Launch& launch = job.launch;
   job.order.assign(launch.blocks, launch.blocks + launch.count);
-  Random(launch.seed, ~0ull).shuffle(job.order);
-  const auto wanted = std::min<std::size_t>(static_cast<std::size_t>(launch.workers),
-                                            job.order.size());
+  if (launch.schedule == Schedule::shuffled) Random(launch.seed, ~0ull).shuffle(job.order);
+  const auto blocks = job.order.size();
+  const auto wanted = launch.schedule == Schedule::together
+                          ? blocks
+                          : std::min(static_cast<std::size_t>(launch.workers), blocks);
   if (wanted == 1) return run_here(job);
   const auto workers = pool().take(wanted);
   job.active = static_cast<int>(wanted);
