@@ -105,7 +105,7 @@ def _scoped(items: Iterable[Item], written: Callable[[Item], str]) -> Iterator[s
 def _original(unit: Unit, item: Item) -> str:
     if item.kind == "include":
         return text(item.node).strip()
-    body = render(unit.text, item.node.start_byte, item.node.end_byte)
+    body = render(unit.text, item.start, item.node.end_byte)
     if item.core.type.endswith("_specifier") and not body.rstrip().endswith(";"):
         body += ";"
     return f'extern "C" {{\n{body}\n}}' if item.extern_c else body
@@ -118,7 +118,7 @@ def _helper(plan: Plan, item: Item) -> str:
     edits = _edits(plan, item)
     if parameters is not None:
         edits.append(insertion(parameters, _index_parameters(reached)))
-    return render(reached.unit.text, item.node.start_byte, item.node.end_byte, edits)
+    return render(reached.unit.text, item.start, item.node.end_byte, edits)
 
 
 def _kernel(plan: Plan) -> str:

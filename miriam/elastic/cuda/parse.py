@@ -36,8 +36,9 @@ _IGNORED = {";", "static_assert_declaration", "preproc_call", "preproc_def", "em
 class Item:
     """One declaration at namespace scope.
 
-    ``node`` includes ``template <...>``, ``core`` does not. ``opener`` is the text that opens
-    its namespaces, ``scope`` their names. ``names`` are all names that it declares.
+    ``node`` includes ``template <...>``, ``core`` does not. ``start``: its first byte, attributes
+    that the parser does not see included. ``opener`` is the text that opens its namespaces,
+    ``scope`` their names. ``names`` are all names that it declares.
     """
 
     node: Node
@@ -48,6 +49,7 @@ class Item:
     opener: tuple[str, ...] = ()
     scope: tuple[str, ...] = ()
     extern_c: bool = False
+    start: int = 0
     words: frozenset[str] = frozenset()
 
     @property
@@ -94,7 +96,7 @@ def parse(source: Text) -> Unit:
     root = Parser(Language(tree_sitter_cuda.language())).parse(view).root_node
     items = tuple(_items(root, source))
     known = [
-        (i.node.start_byte, i.node.end_byte)
+        (i.start, i.node.end_byte)
         for i in items
         if i.kind == "kernel" or i.node.type == "template_instantiation"
     ]
@@ -121,8 +123,17 @@ def _items(root: Node, source: Text) -> Iterator[Item]:
         elif node.type not in _IGNORED:
             item = _item(node, opener, scope, extern_c)
             if item is not None:
-                found = WORD.findall(source.slice(node.start_byte, node.end_byte))
-                yield replace(item, words=frozenset(found))
+                start = _start(node, source.data)
+                found = WORD.findall(source.slice(start, node.end_byte))
+                yield replace(item, start=start, words=frozenset(found))
+
+
+def _start(node: Node, data: bytes) -> int:
+    before = node.prev_sibling
+    start = before.end_byte if before is not None else 0
+    if before is None and node.parent is not None and node.parent.parent is not None:
+        start = node.parent.start_byte
+    return node.end_byte - len(data[start : node.end_byte].lstrip())
 
 
 def _item(

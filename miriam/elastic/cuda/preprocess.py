@@ -57,10 +57,14 @@ def preprocess(
         "bytes": _MEMORY_BYTES,
     }
     answer = _ask(path, request)
+    main = tuple(content.decode("utf-8", "replace").replace("\r\n", "\n").split("\n"))
     if "error" in answer:
         source, line, message = answer["error"]
-        raise SourceError(source or path, line, message, _line(content, source, path, line))
-    return _text(answer["text"], tuple(answer["files"]) or (path,), answer["origin"])
+        known = source == path and line <= len(main)
+        raise SourceError(
+            source or path, line, message, excerpt(main[line - 1], 1) if known else ""
+        )
+    return _text(answer, path, main)
 
 
 def _compute(arch: str) -> str:
@@ -89,17 +93,13 @@ def _ask(path: str, request: Mapping[str, object]) -> dict[str, Any]:
     return answer
 
 
-def _text(text: str, files: tuple[str, ...], origin: list[list[int]]) -> Text:
-    rows = tuple((index, line) for index, line in origin)
+def _text(answer: Mapping[str, Any], path: str, main: tuple[str, ...]) -> Text:
+    text, files = answer["text"], tuple(answer["files"])
+    rows = tuple((index, line) for index, line in answer["origin"])
     if len(text) > _MOST_BYTES:
-        raise SourceError(files[0], 1, f"more than {_MOST_BYTES >> 20} MiB after preprocessing")
+        raise SourceError(path, 1, f"more than {_MOST_BYTES >> 20} MiB after preprocessing")
     try:
-        return Text(text.encode(), files, rows)
+        return Text(text.encode(), path, main, files, rows)
     except UnicodeEncodeError as error:
         index, line = rows[text.count("\n", 0, error.start)]
         raise SourceError(files[index], line, "not UTF-8; save the file as UTF-8") from None
-
-
-def _line(content: bytes, source: str, path: str, line: int) -> str:
-    lines = content.decode("utf-8", "replace").split("\n")
-    return excerpt(lines[line - 1], 1) if source == path and line <= len(lines) else ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from miriam.elastic.cuda.text import Text, source_lines
+from miriam.elastic.cuda.text import Text
 
 _MOST_BLANK_LINES = 12
 
@@ -33,7 +33,7 @@ def render(source: Text, start: int, end: int, edits: Iterable[Edit] = ()) -> st
         piece = _edited(source, at, min(stop, end), inside)
         here = source.source(row)
         if here[0] == path and line <= here[1] <= line + _MOST_BLANK_LINES:
-            result += [_comment(path, n) for n in range(line, here[1])]
+            result += [_comment(source.written(path, n)) for n in range(line, here[1])]
         elif here != (path, line):
             result.append(line_directive(*here))
         result.append(piece)
@@ -73,8 +73,7 @@ def _edited(source: Text, start: int, end: int, edits: list[Edit]) -> str:
     return "".join([*pieces, source.slice(at, end)])
 
 
-def _comment(path: str, line: int) -> str:
-    """The comment that line ``line`` of the file consists of, or an empty line."""
-    lines = source_lines(path)
-    written = lines[line - 1].rstrip() if line <= len(lines) else ""
-    return written if written.lstrip().startswith("//") and not written.endswith("\\") else ""
+def _comment(written: str) -> str:
+    """A line of the user's file if it is a comment, otherwise an empty line."""
+    line = written.rstrip()
+    return line if line.lstrip().startswith("//") and not line.endswith("\\") else ""

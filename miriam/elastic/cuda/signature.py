@@ -37,9 +37,11 @@ class Signature:
 
 def kernel_signature(source: Text, kernel: Item) -> Signature:
     """Take the head of ``kernel`` apart."""
-    signature, body, core = kernel.signature, kernel.body, kernel.core
+    signature, body = kernel.signature, kernel.body
     assert signature is not None and body is not None  # what makes an item a kernel
-    template = one_line(source, kernel.node.start_byte, core.start_byte)
+    parameters = kernel.node.child_by_field_name("parameters")
+    templated = kernel.node.type == "template_declaration" and parameters is not None
+    begin = parameters.end_byte if templated and parameters is not None else kernel.start
     names, problem = _template_names(kernel)
     taken, given, forwarded = [], [], []
     for index, parameter in enumerate(_parameters(signature)):
@@ -56,10 +58,10 @@ def kernel_signature(source: Text, kernel: Item) -> Signature:
         pack = parameter.type == "variadic_parameter_declaration"
         forwarded.append(f"{name}..." if pack else name)
     return Signature(
-        template=template,
+        template=one_line(source, kernel.node.start_byte, begin) if templated else "",
         parameters=tuple(names),
         arguments=f"<{', '.join(names)}>" if names else "",
-        head=one_line(source, core.start_byte, signature.start_byte),
+        head=one_line(source, begin, signature.start_byte),
         tail=one_line(source, _end_of_parameters(signature), body.start_byte),
         taken=tuple(taken),
         given=tuple(given),

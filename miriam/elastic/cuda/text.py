@@ -9,8 +9,6 @@ from pathlib import Path
 
 from miriam.errors import SourceError
 
-_GENERATED = "<macro>"
-
 
 @dataclass(frozen=True, slots=True)
 class Position:
@@ -26,10 +24,13 @@ class Position:
 class Text:
     """UTF-8 text and the origin of each line of it: an index into ``files``, and a line there.
 
-    The origin of a line that a macro made is the macro's invocation.
+    The origin of a line that a macro made is the macro's invocation. ``main``: the lines of the
+    file ``path`` that all began with, which may be text in memory.
     """
 
     data: bytes
+    path: str
+    main: tuple[str, ...]
     files: tuple[str, ...]
     origin: tuple[tuple[int, int], ...]
     starts: tuple[int, ...] = field(init=False, repr=False)
@@ -52,17 +53,21 @@ class Text:
     def position(self, at: int) -> Position:
         """Where byte ``at`` stands in the user's files."""
         if not self.origin:
-            return Position(self.files[0], 1, 1, "")
+            return Position(self.path, 1, 1, "")
         row = self.row(at)
         path, line = self.source(row)
         column = len(self.data[self.starts[row] : at].decode(errors="replace")) + 1
-        lines = source_lines(path)
-        written = lines[line - 1] if line <= len(lines) else _GENERATED
+        written = self.written(path, line)
         text = self.slice(self.starts[row], self._end(row))
         # A macro makes text that is not in the file: then the caret shows the line's beginning.
         if written.rstrip() != text.rstrip():
             column = len(written) - len(written.lstrip()) + 1
         return Position(path, line, column, excerpt(written, column))
+
+    def written(self, path: str, line: int) -> str:
+        """A line as it stands in the user's file; empty when it is not there."""
+        lines = self.main if path == self.path else source_lines(path)
+        return lines[line - 1] if line <= len(lines) else ""
 
     def slice(self, start: int, end: int) -> str:
         """The text of the bytes from ``start`` to ``end``."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_BRACKETED = re.compile(rb"\b(__launch_bounds__|__align__|__attribute__|__maxnreg__)\s*\(")
+_BRACKETED = re.compile(
+    rb"\b(__launch_bounds__|__align__|__attribute__|__maxnreg__|__cluster_dims__|__block_size__)\s*\("
+)
 # `struct point* p`: the keyword adds nothing once the type is declared.
 _ELABORATED = re.compile(
     rb"\b(struct|union|enum)(?=\s+[A-Za-z_]\w*\s*(?:[*&]|\s[A-Za-z_]\w*\s*[,)=\[;(]))"
