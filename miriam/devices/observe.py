@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -38,6 +38,13 @@ class Look:
     alone_ns: float
     slowed: Mapping[str, float]
     by: Mapping[str, Mapping[int, float]]
+
+
+def heard(observers: Iterable[Observer], name: str) -> tuple[Callable[..., None], ...]:
+    """The method ``name`` of those observers that override it: the others need no call."""
+    return tuple(
+        getattr(o, name) for o in observers if getattr(type(o), name) is not getattr(Observer, name)
+    )
 
 
 class Observer:

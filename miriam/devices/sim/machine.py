@@ -15,7 +15,7 @@ from itertools import pairwise
 from math import inf
 from operator import attrgetter, itemgetter
 
-from miriam.devices.observe import Look, Observer
+from miriam.devices.observe import Look, Observer, heard
 from miriam.devices.sim.look import look
 from miriam.devices.sim.model import GpuModel
 from miriam.devices.sim.residents import ENOUGH, ROUNDS, Cohort, Group, Launch
@@ -38,7 +38,7 @@ class Machine:
     ) -> None:
         """``cuts``: the SM numbers at which a grant's or a task's range of SMs may begin."""
         limits = model.spec.limits
-        self._limits, self._observers = limits, observers
+        self._limits, self._ran = limits, heard(observers, "ran")
         bounds = sorted({0, model.spec.sms, *cuts})
         self._bounds = bounds
         self._masks: dict[tuple[int, int] | None, int] = {}
@@ -130,9 +130,8 @@ class Machine:
         launch, group, blocks = cohort.launch, cohort.group, cohort.blocks
         for first, count in cohort.ids:
             launch.source.done(first, count)
-        for observer in self._observers:
-            began_ns = cohort.began_ns
-            observer.ran(launch.order[1], group.sms, cohort.ids, began_ns, self._now_ns)
+        for ran in self._ran:
+            ran(launch.order[1], group.sms, cohort.ids, cohort.began_ns, self._now_ns)
         first = count = 0
         if launch.persistent:
             first, count = launch.source.take(blocks, group.zone)
@@ -196,7 +195,8 @@ class Machine:
                     self._cohorts.remove(other)
                 twin.sms += group.sms
                 self._touch(twin)
-                self._ask(-group.l2_share, -group.dram_share)
+                l2_share, dram_share = self._asked
+                self._asked = l2_share - group.l2_share, dram_share - group.dram_share
         self._groups = list(seen.values())
         self._changed = [g for g in self._groups if g.changed]
 
@@ -237,10 +237,14 @@ class Machine:
         self._start(group, launch, per_sm, ids)
 
     def _rates(self) -> None:
+        asked_l2, asked_dram = self._asked
         for group in self._changed:
-            self._ask(-group.l2_share, -group.dram_share)
+            asked_l2 -= group.l2_share
+            asked_dram -= group.dram_share
             group.contend()
-            self._ask(group.l2_share, group.dram_share)
+            asked_l2 += group.l2_share
+            asked_dram += group.dram_share
+        self._asked = asked_l2, asked_dram
         touched = self._groups if self._share_memory() else self._changed
         l2, dram = self._stretch
         for group in touched:
@@ -251,9 +255,6 @@ class Machine:
         for group in self._changed:
             group.changed = False
         self._changed.clear()
-
-    def _ask(self, l2_share: float, dram_share: float) -> None:
-        self._asked = (self._asked[0] + l2_share, self._asked[1] + dram_share)
 
     def _share_memory(self) -> bool:
         """Stretch what needs L2 and DRAM so that neither gives more than it has; True if new."""
@@ -272,11 +273,13 @@ class Machine:
         for _ in range(ROUNDS):
             l2, dram = max(1.0, l2 * l2_share), max(1.0, dram * dram_share)
             l2_share = dram_share = 0.0
-            for cohort in self._cohorts:
-                profile = cohort.launch.profile
-                rate = cohort.blocks / profile.block_ns(cohort.group.stretch, l2, dram)
-                l2_share += rate * profile.l2_work
-                dram_share += rate * profile.dram_work
+            for group in self._groups:
+                sms, stretch = len(group.sms), group.stretch
+                for cohort in group.cohorts:
+                    profile = cohort.launch.profile
+                    rate = sms * cohort.per_sm / profile.block_ns(stretch, l2, dram)
+                    l2_share += rate * profile.l2_work
+                    dram_share += rate * profile.dram_work
             if l2_share <= ENOUGH and dram_share <= ENOUGH:
                 break
         self._stretch = (l2, dram)

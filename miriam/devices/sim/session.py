@@ -21,7 +21,7 @@ from miriam.coordinator import (
     Waiting,
 )
 from miriam.devices.contract import Arrays, Completion, Usage
-from miriam.devices.observe import LaunchInfo, Observer
+from miriam.devices.observe import LaunchInfo, Observer, heard
 from miriam.devices.sim.forms import Forms
 from miriam.devices.sim.machine import Machine
 from miriam.devices.sim.model import GpuModel
@@ -72,6 +72,7 @@ class SimSession:
         self._forms = forms
         self._programs = programs
         self._observers = observers
+        self._passed, self._launched = heard(observers, "passed"), heard(observers, "launched")
         self._plan = policy.plan(mix)
         self._machine = Machine(model, _cuts(self._plan), observers)
         self._words = Words(self._plan, len(mix.tasks))
@@ -131,8 +132,8 @@ class SimSession:
                 self._ledger.freed = False
                 self._ask_gates()
             machine.settle()
-            for observer in self._observers:
-                observer.passed(self._now_ns, machine.look)
+            for passed in self._passed:
+                passed(self._now_ns, machine.look)
         completed, self._completed = self._completed, []
         return completed
 
@@ -323,11 +324,11 @@ class SimSession:
         order = (priority, next(self._sequence))
         launch = Launch(order, zones, form, source, blocks, persistent=elastic)
         self._machine.enqueue(launch)
-        if self._observers:
+        if self._launched:
             where = run.task, run.request, run.step
             info = LaunchInfo(order[1], *where, launch.threads, blocks, elastic)
-            for observer in self._observers:
-                observer.launched(info, self._now_ns)
+            for launched in self._launched:
+                launched(info, self._now_ns)
         return launch
 
     def _zones(self, grant: Grant) -> int:
