@@ -5,12 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from miriam.check import FormVerdict, KernelVerdict, verify
     from miriam.elastic import Elasticized, ElasticKernel, Verdict, elasticize
 
 __version__ = "0.1.0"
-__all__ = ["ElasticKernel", "Elasticized", "Verdict", "elasticize"]
+__all__ = [
+    "ElasticKernel",
+    "Elasticized",
+    "FormVerdict",
+    "KernelVerdict",
+    "Verdict",
+    "elasticize",
+    "verify",
+]
 
-_HOMES = dict.fromkeys(__all__, "miriam.elastic")
+_HOMES = {
+    **dict.fromkeys(["ElasticKernel", "Elasticized", "Verdict", "elasticize"], "miriam.elastic"),
+    **dict.fromkeys(["FormVerdict", "KernelVerdict", "verify"], "miriam.check"),
+}
 
 
 def __getattr__(name: str) -> object:

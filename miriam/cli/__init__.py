@@ -10,6 +10,7 @@ import typer
 from miriam import __version__
 from miriam.cli import bench
 from miriam.cli.simulate import simulate
+from miriam.cli.verify import verify
 from miriam.errors import MiriamError
 
 app = typer.Typer(
@@ -21,6 +22,7 @@ app = typer.Typer(
 )
 app.add_typer(bench.app, name="bench")
 app.command()(simulate)
+app.command()(verify)
 
 
 def _show_version(asked: bool) -> None:

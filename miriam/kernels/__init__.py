@@ -3,6 +3,7 @@
 from miriam.kernels.gpu import ARCHITECTURES, GpuSpec, SmLimits
 from miriam.kernels.occupancy import BlockFootprint, footprint, resident_blocks
 from miriam.kernels.program import (
+    DTYPE_BYTES,
     Argument,
     Buffer,
     Cost,
@@ -15,6 +16,7 @@ from miriam.kernels.spec import Dim3, KernelSpec, Resources, Variant
 
 __all__ = [
     "ARCHITECTURES",
+    "DTYPE_BYTES",
     "Argument",
     "BlockFootprint",
     "Buffer",

@@ -20,6 +20,7 @@ ORDER = (
     "shrink",
     "coordinator",
     "devices",
+    "check",
     "models",
     "runtime",
     "bench",

@@ -1,0 +1,169 @@
+"""A kernel with its arguments on the host: each run starts from the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from miriam.check.launchfile import Alias, Array, KernelLaunch, Value
+from miriam.check.values import filled, first_difference
+from miriam.devices.host import Host, HostKernel, Schedule
+from miriam.elastic.launch import launch_bytes
+from miriam.errors import ExecutionError
+from miriam.kernels import Buffer, Dim3
+
+State = tuple[NDArray[np.generic], ...]
+
+_WORDS = "miriam words"
+_POISON = 0xFF
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Logical blocks ``start`` to ``start + count - 1``."""
+
+    start: int
+    count: int
+
+
+class Subject:
+    """A kernel in its original and elastic forms, and its arguments."""
+
+    def __init__(
+        self, host: Host, launch: KernelLaunch, forms: Mapping[str, HostKernel], seed: int
+    ) -> None:
+        """``forms``: ``original``, ``slice``, ``persistent`` and ``yield``."""
+        self._host, self._launch, self._forms = host, launch, forms
+        self._arrays = [(i, a) for i, a in enumerate(launch.args) if isinstance(a, Array)]
+        buffers = [Buffer(str(i), (a.count,), "scratch", a.dtype) for i, a in self._arrays]
+        words = Buffer(_WORDS, (2,), "scratch", "uint32")
+        self._memory = host.memory([*buffers, words])
+        self._initial = {i: _initial(a, (seed, i)) for i, a in self._arrays}
+        self._arguments = [self._argument(i, a) for i, a in enumerate(launch.args)]
+
+    @property
+    def blocks(self) -> int:
+        """Number of logical blocks."""
+        return self._launch.grid.size
+
+    @property
+    def words(self) -> NDArray[np.uint32]:
+        """Counter and quota of the yield form, in place."""
+        return self._memory.view(_WORDS).view(np.uint32)
+
+    def run(self, work: Callable[[], None]) -> State:
+        """The arrays after ``work``, which starts from their initial values.
+
+        ExecutionError also where something was written beside an array.
+        """
+        for index, _ in self._arrays:
+            np.copyto(self._memory.view(str(index)), self._initial[index])
+        work()
+        beside = self._memory.overrun()
+        if beside is not None:
+            raise ExecutionError(f"a block wrote out of the bounds of argument {beside}")
+        return tuple(self._memory.view(str(i)).copy() for i, _ in self._arrays)
+
+    def poison_outputs(self, state: State) -> None:
+        """Start the arrays that are only written from poison: what is left out then shows.
+
+        ``state``: what the original leaves. Such an array is one that it changes, and from
+        poison it leaves the same there, or poison, and all other arrays as before.
+        """
+        for position, (index, _) in enumerate(self._arrays):
+            before = self._initial[index]
+            if first_difference(before, state[position]) is None:
+                continue
+            self._initial[index] = _poisoned(before)
+            try:
+                tried = self.run(self.original)
+            except ExecutionError:
+                tried = None
+            if tried is None or not self._is_written_only(position, state, tried):
+                self._initial[index] = before
+
+    def changed(self, state: State) -> bool:
+        """Whether ``state`` differs from the initial values in any byte."""
+        return self.difference(tuple(self._initial.values()), state) is not None
+
+    def difference(self, wanted: State, got: State) -> str | None:
+        """The first element that differs: its argument, its index and both values."""
+        for (index, _), left, right in zip(self._arrays, wanted, got, strict=True):
+            found = first_difference(left, right)
+            if found is not None:
+                element, should, is_ = found
+                return f"argument {index}, element {element}: {should!s} became {is_!s}"
+        return None
+
+    def original(
+        self, blocks: Sequence[int] | None = None, *, schedule: Schedule = "shuffled", seed: int = 0
+    ) -> None:
+        """Run the original kernel."""
+        workers = self._host.workers if schedule == "shuffled" else 1
+        self._run("original", self._launch.grid, [], blocks, workers, schedule, seed)
+
+    def slice(self, part: Range, seed: int) -> None:
+        """Run ``part`` with the slice form."""
+        given = [launch_bytes(self._launch.grid, part.start, part.count)]
+        workers = self._host.workers
+        self._run("slice", Dim3(part.count), given, None, workers, "shuffled", seed)
+
+    def persistent(self, part: Range, physical: int, seed: int) -> None:
+        """Run ``part`` on ``physical`` racing blocks."""
+        given = [launch_bytes(self._launch.grid, part.start, part.count)]
+        self._run("persistent", Dim3(physical), given, None, 1, "together", seed)
+
+    def resume(self, part: Range, physical: int, seed: int) -> None:
+        """Run ``part`` on racing blocks that claim from ``words`` until they have to leave."""
+        at = self._memory.address(_WORDS)
+        given = [launch_bytes(self._launch.grid, part.start, part.count, counter=at, quota=at + 4)]
+        self._run("yield", Dim3(physical), given, None, 1, "together", seed)
+
+    def _run(
+        self,
+        form: str,
+        grid: Dim3,
+        first: list[bytes],
+        blocks: Sequence[int] | None,
+        workers: int,
+        schedule: Schedule,
+        seed: int,
+    ) -> None:
+        self._forms[form].launch(
+            grid,
+            self._launch.block,
+            [*first, *self._arguments],
+            shared_bytes=self._launch.shared_bytes,
+            blocks=blocks,
+            workers=workers,
+            seed=seed,
+            schedule=schedule,
+        )
+
+    def _argument(self, index: int, argument: Array | Value | Alias) -> bytes:
+        if isinstance(argument, Value):
+            return argument.data
+        at = argument.of if isinstance(argument, Alias) else index
+        return self._memory.address(str(at)).to_bytes(8, "little")
+
+    def _is_written_only(self, position: int, state: State, tried: State) -> bool:
+        for at, (wanted, got) in enumerate(zip(state, tried, strict=True)):
+            same = wanted.view(np.uint8) == got.view(np.uint8)
+            if at == position:
+                same |= got.view(np.uint8) == _POISON
+            if not same.all():
+                return False
+        return True
+
+
+def _initial(array: Array, seed: Sequence[int]) -> NDArray[np.generic]:
+    if array.fill is None:
+        return _poisoned(np.empty(array.count, array.dtype))
+    return filled(array.dtype, array.count, array.fill, array.bounds, seed)
+
+
+def _poisoned(like: NDArray[np.generic]) -> NDArray[np.generic]:
+    return np.full(like.nbytes, _POISON, np.uint8).view(like.dtype)

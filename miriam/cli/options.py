@@ -1,0 +1,29 @@
+"""Options that commands on CUDA C++ files share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from miriam.errors import UsageError
+
+IncludeDirs = Annotated[
+    list[Path] | None, typer.Option("--include", "-I", help="Look for includes here too.")
+]
+Defines = Annotated[
+    list[str] | None, typer.Option("--define", "-D", help="A macro, X or X=1.", metavar="X=1")
+]
+
+
+def defined(defines: Sequence[str] | None) -> dict[str, str]:
+    """The macros of ``-D`` by name; one without a value is 1, as for a compiler."""
+    macros = {}
+    for define in defines or ():
+        name, _, value = define.partition("=")
+        if not name.isidentifier():
+            raise UsageError("-D", "NAME or NAME=VALUE", define)
+        macros[name] = value if "=" in define else "1"
+    return macros
