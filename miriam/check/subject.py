@@ -15,9 +15,11 @@ from miriam.elastic.launch import launch_bytes
 from miriam.errors import ExecutionError
 from miriam.kernels import Buffer, Dim3
 
+# The arrays in the order of the arguments, then the file's __device__ variables.
 State = tuple[NDArray[np.generic], ...]
 
 _WORDS = "miriam words"
+_GUARD_BYTES = 1 << 30
 _POISON = 0xFF
 
 
@@ -40,8 +42,10 @@ class Subject:
         self._arrays = [(i, a) for i, a in enumerate(launch.args) if isinstance(a, Array)]
         buffers = [Buffer(str(i), (a.count,), "scratch", a.dtype) for i, a in self._arrays]
         words = Buffer(_WORDS, (2,), "scratch", "uint32")
-        self._memory = host.memory([*buffers, words])
+        self._memory = host.memory([*buffers, words], _GUARD_BYTES)
         self._initial = {i: _initial(a, (seed, i)) for i, a in self._arrays}
+        self._variables = forms["original"].data
+        self._variables_initial = self._variables.copy()
         self._arguments = [self._argument(i, a) for i, a in enumerate(launch.args)]
 
     @property
@@ -61,11 +65,13 @@ class Subject:
         """
         for index, _ in self._arrays:
             np.copyto(self._memory.view(str(index)), self._initial[index])
+        np.copyto(self._variables, self._variables_initial)
         work()
         beside = self._memory.overrun()
         if beside is not None:
             raise ExecutionError(f"a block wrote out of the bounds of argument {beside}")
-        return tuple(self._memory.view(str(i)).copy() for i, _ in self._arrays)
+        arrays = (self._memory.view(str(i)).copy() for i, _ in self._arrays)
+        return (*arrays, self._variables.copy())
 
     def poison_outputs(self, state: State) -> None:
         """Start the arrays that are only written from poison: what is left out then shows.
@@ -87,15 +93,18 @@ class Subject:
 
     def changed(self, state: State) -> bool:
         """Whether ``state`` differs from the initial values in any byte."""
-        return self.difference(tuple(self._initial.values()), state) is not None
+        before = (*self._initial.values(), self._variables_initial)
+        return self.difference(before, state) is not None
 
     def difference(self, wanted: State, got: State) -> str | None:
         """The first element that differs: its argument, its index and both values."""
-        for (index, _), left, right in zip(self._arrays, wanted, got, strict=True):
+        for (index, _), left, right in zip(self._arrays, wanted, got, strict=False):
             found = first_difference(left, right)
             if found is not None:
                 element, should, is_ = found
                 return f"argument {index}, element {element}: {should!s} became {is_!s}"
+        if (wanted[-1] != got[-1]).any():
+            return "a __device__ variable"
         return None
 
     def original(

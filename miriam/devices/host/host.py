@@ -69,9 +69,9 @@ class Host:
         library = load_library(self._builder.kernels(path, names, source), str(path))
         return {n: HostKernel(self._runtime, library, i, n) for i, n in enumerate(names)}
 
-    def memory(self, buffers: Sequence[Buffer]) -> Memory:
-        """Memory that kernels may work on."""
-        return Memory(self._runtime, buffers)
+    def memory(self, buffers: Sequence[Buffer], guard_bytes: int) -> Memory:
+        """Memory for kernels that are launched directly; ``guard_bytes`` around each fault."""
+        return Memory(self._runtime, buffers, guard_bytes)
 
     def _compile(self, program: Program) -> dict[tuple[str, str], HostKernel]:
         names: dict[str, set[str]] = {}

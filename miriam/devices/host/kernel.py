@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from miriam.devices.host.runtime import Launch, Runtime
+from miriam.devices.host.runtime import Launch, Runtime, raw_memory
 from miriam.errors import UsageError
 from miriam.kernels import Dim3
 
@@ -33,7 +33,12 @@ class HostKernel:
         text = ctypes.create_string_buffer(_SIGNATURE_BYTES)
         getattr(library, f"miriam_signature_{index}")(text, ctypes.c_size_t(_SIGNATURE_BYTES))
         self.signature = tuple(text.value.decode().split())
-        self._module, self._shared_bytes = runtime.shared_segment(self._entry)
+        self._segment = runtime.segment(self._entry)
+
+    @property
+    def data(self) -> NDArray[np.uint8]:
+        """The variables of the shared object, in place: ``__device__`` ones, and others."""
+        return raw_memory(self._segment.data, self._segment.data_bytes)
 
     def prepare(
         self,
@@ -59,8 +64,8 @@ class HostKernel:
             grid=(grid.x, grid.y, grid.z),
             block=(block.x, block.y, block.z),
             dynamic_bytes=shared_bytes,
-            shared_module=self._module,
-            shared_bytes=self._shared_bytes,
+            shared_module=self._segment.shared_module,
+            shared_bytes=self._segment.shared_bytes,
             seed=seed & (1 << 64) - 1,
             runs=runs.ctypes.data,
             workers=workers,

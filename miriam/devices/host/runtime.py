@@ -7,6 +7,7 @@ import mmap
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -44,15 +45,27 @@ class Launch(ctypes.Structure):
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The TLS module and size of an object's static shared memory; address and size of its data."""
+
+    shared_module: int
+    shared_bytes: int
+    data: int
+    data_bytes: int
+
+
 class Runtime:
     """The loaded runtime library."""
 
     def __init__(self, path: Path) -> None:
         # Global, because the kernels' objects leave the runtime's names open.
         self._library = load_library(path, "the host runtime", ctypes.RTLD_GLOBAL)
-        self._library.miriam_host_reserve.argtypes = [ctypes.c_size_t]
+        self._library.miriam_host_reserve.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
         self._library.miriam_host_reserve.restype = ctypes.c_void_p
-        self._library.miriam_host_release.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+        self._library.miriam_host_release.argtypes = [
+            *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
+        ]
         self._library.miriam_host_read_only.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 
     def launch(self, launch: Launch, blocks: NDArray[np.int64]) -> None:
@@ -66,24 +79,22 @@ class Runtime:
         if self._library.miriam_host_launch(ctypes.byref(launch)):
             raise ExecutionError(error.value.decode(errors="replace"))
 
-    def shared_segment(self, entry: int) -> tuple[int, int]:
-        """The TLS module and the bytes of static shared memory of the object around ``entry``."""
-        module, size = ctypes.c_uint64(), ctypes.c_uint64()
-        self._library.miriam_host_segment(
-            ctypes.c_void_p(entry), ctypes.byref(module), ctypes.byref(size)
-        )
-        return module.value, size.value
+    def segment(self, entry: int) -> Segment:
+        """Where the shared object around ``entry`` keeps what."""
+        found = [ctypes.c_uint64() for _ in range(4)]
+        self._library.miriam_host_segment(ctypes.c_void_p(entry), *map(ctypes.byref, found))
+        return Segment(*(f.value for f in found))
 
-    def reserve(self, size: int) -> int:
-        """The address of ``size`` fresh bytes."""
-        address = self._library.miriam_host_reserve(size)
+    def reserve(self, size: int, guard: int) -> int:
+        """The address of ``size`` fresh bytes, with ``guard`` bytes that fault on both sides."""
+        address = self._library.miriam_host_reserve(size, guard)
         if address is None:
             raise ExecutionError(f"the host has no {size} bytes for a buffer")
         return int(address)
 
-    def release(self, address: int, size: int) -> None:
+    def release(self, address: int, size: int, guard: int) -> None:
         """Give back what ``reserve`` gave."""
-        self._library.miriam_host_release(address, size)
+        self._library.miriam_host_release(address, size, guard)
 
     def make_read_only(self, address: int, size: int) -> None:
         """Let writes to what ``reserve`` gave fault from now on."""
@@ -106,16 +117,19 @@ class Memory:
     """The memory of some buffers of a program; it lives as long as this object.
 
     Each buffer starts aligned to 256 bytes and ends (but for that alignment) at a page that
-    faults, so that a kernel that runs over it is an ExecutionError.
+    faults, so that a kernel that runs over it is an ExecutionError. ``guard_bytes`` of such
+    pages lie on both sides.
     """
 
-    def __init__(self, runtime: Runtime, buffers: Sequence[Buffer]) -> None:
+    def __init__(
+        self, runtime: Runtime, buffers: Sequence[Buffer], guard_bytes: int = mmap.PAGESIZE
+    ) -> None:
         self._runtime = runtime
         self._buffers = {b.name: b for b in buffers}
         self._addresses: dict[str, int] = {}
-        weakref.finalize(self, _release_all, runtime, self._addresses, self._buffers)
+        weakref.finalize(self, _release_all, runtime, self._addresses, self._buffers, guard_bytes)
         for buffer in buffers:
-            self._addresses[buffer.name] = runtime.reserve(buffer.bytes)
+            self._addresses[buffer.name] = runtime.reserve(buffer.bytes, guard_bytes)
             for margin in self._margins(buffer.name):
                 margin.fill(_MARGIN)
 
@@ -126,7 +140,7 @@ class Memory:
     def view(self, name: str) -> NDArray[np.generic]:
         """The buffer ``name`` in place; not to be kept longer than this object."""
         buffer = self._buffers[name]
-        raw = _raw(self._addresses[name], buffer.bytes)
+        raw = raw_memory(self._addresses[name], buffer.bytes)
         return raw.view(buffer.dtype).reshape(buffer.shape)
 
     def poison(self) -> None:
@@ -145,7 +159,7 @@ class Memory:
         """What lies between a buffer and the ends of its pages."""
         start, size = self._addresses[name], self._buffers[name].bytes
         before, after = start % mmap.PAGESIZE, -(start + size) % mmap.PAGESIZE
-        return _raw(start - before, before), _raw(start + size, after)
+        return raw_memory(start - before, before), raw_memory(start + size, after)
 
     def make_read_only(self) -> None:
         """Let writes fault from now on."""
@@ -153,10 +167,13 @@ class Memory:
             self._runtime.make_read_only(address, self._buffers[name].bytes)
 
 
-def _raw(address: int, size: int) -> NDArray[np.uint8]:
+def raw_memory(address: int, size: int) -> NDArray[np.uint8]:
+    """The bytes at ``address``, in place."""
     return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
 
 
-def _release_all(runtime: Runtime, addresses: dict[str, int], buffers: dict[str, Buffer]) -> None:
+def _release_all(
+    runtime: Runtime, addresses: dict[str, int], buffers: dict[str, Buffer], guard: int
+) -> None:
     for name, address in addresses.items():
-        runtime.release(address, buffers[name].bytes)
+        runtime.release(address, buffers[name].bytes, guard)

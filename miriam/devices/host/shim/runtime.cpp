@@ -235,59 +235,73 @@ MIRIAM_HOST_EXPORT int miriam_host_launch(const Launch* launch) {
 
 namespace {
 
+std::size_t page() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
+std::size_t pages(std::size_t bytes) { return (bytes + page() - 1) / page() * page(); }
+
 struct Segment {
   std::uintptr_t inside;
   std::uint64_t module, bytes;
+  std::uintptr_t data, data_end;
 };
 
-int find_segment(dl_phdr_info* info, std::size_t, void* data) {
-  auto& segment = *static_cast<Segment*>(data);
+int find_segment(dl_phdr_info* info, std::size_t, void* found) {
+  auto& segment = *static_cast<Segment*>(found);
   bool here = false;
   std::uint64_t bytes = 0;
+  std::uintptr_t data = 0, data_end = 0, constant_end = 0;
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const auto& header = info->dlpi_phdr[i];
     const auto start = info->dlpi_addr + header.p_vaddr;
     if (header.p_type == PT_LOAD && segment.inside - start < header.p_memsz) here = true;
     if (header.p_type == PT_TLS) bytes = header.p_memsz;
+    if (header.p_type == PT_GNU_RELRO) constant_end = (start + header.p_memsz) / page() * page();
+    if (header.p_type == PT_LOAD && header.p_flags & PF_W) {
+      data = start;
+      data_end = start + header.p_memsz;
+    }
   }
   if (!here) return 0;
   segment.module = info->dlpi_tls_modid;
   segment.bytes = bytes;
+  segment.data = std::max(data, constant_end);
+  segment.data_end = std::max(segment.data, data_end);
   return 1;
 }
 
-std::size_t page() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
-std::size_t pages(std::size_t bytes) { return (bytes + page() - 1) / page() * page(); }
-
 }  // namespace
 
-// Where the shared object around `code` keeps its thread-local (that is, shared) memory.
+// Where the shared object around `code` keeps its thread-local (that is, shared) memory, and its
+// variables.
 MIRIAM_HOST_EXPORT void miriam_host_segment(const void* code, std::uint64_t* module,
-                                            std::uint64_t* bytes) {
-  Segment segment{reinterpret_cast<std::uintptr_t>(code), 0, 0};
+                                            std::uint64_t* bytes, std::uint64_t* data,
+                                            std::uint64_t* data_bytes) {
+  Segment segment{};
+  segment.inside = reinterpret_cast<std::uintptr_t>(code);
   dl_iterate_phdr(find_segment, &segment);
   *module = segment.module;
   *bytes = segment.bytes;
+  *data = segment.data;
+  *data_bytes = segment.data_end - segment.data;
 }
 
-// Memory whose first byte is aligned to 256, as cudaMalloc's, and whose end meets a page that
-// faults; null when there is none. `release` and `protect` take the same `bytes`.
-MIRIAM_HOST_EXPORT void* miriam_host_reserve(std::size_t bytes) {
-  const std::size_t room = pages(bytes);
-  void* const base = mmap(nullptr, room + 2 * page(), PROT_NONE,
+// Memory whose first byte is aligned to 256, as cudaMalloc's, between `guard` bytes of pages that
+// fault; null when there is none. `release` takes the same `bytes` and `guard`.
+MIRIAM_HOST_EXPORT void* miriam_host_reserve(std::size_t bytes, std::size_t guard) {
+  const std::size_t room = pages(bytes), apart = pages(guard);
+  void* const base = mmap(nullptr, room + 2 * apart, PROT_NONE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) return nullptr;
-  char* const start = static_cast<char*>(base) + page();
+  char* const start = static_cast<char*>(base) + apart;
   if (mprotect(start, room, PROT_READ | PROT_WRITE) != 0) {
-    munmap(base, room + 2 * page());
+    munmap(base, room + 2 * apart);
     return nullptr;
   }
   return start + (room - bytes) / 256 * 256;
 }
 
-MIRIAM_HOST_EXPORT void miriam_host_release(void* memory, std::size_t bytes) {
+MIRIAM_HOST_EXPORT void miriam_host_release(void* memory, std::size_t bytes, std::size_t guard) {
   const auto start = reinterpret_cast<std::uintptr_t>(memory) / page() * page();
-  munmap(reinterpret_cast<void*>(start - page()), pages(bytes) + 2 * page());
+  munmap(reinterpret_cast<void*>(start - pages(guard)), pages(bytes) + 2 * pages(guard));
 }
 
 MIRIAM_HOST_EXPORT int miriam_host_read_only(void* memory, std::size_t bytes) {
