@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import ClassVar
@@ -11,6 +12,10 @@ class MiriamError(Exception):
     """Base of every error that Miriam raises on purpose; ``exit_code`` is the CLI's."""
 
     exit_code: ClassVar[int] = 1
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Pickled whole, without calling a constructor that takes other arguments.
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class UsageError(MiriamError):

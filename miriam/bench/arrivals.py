@@ -20,6 +20,10 @@ _SECOND_NS = 1_000_000_000
 class Arrivals(Protocol):
     """When requests come: some are known beforehand, others follow a completion."""
 
+    @property
+    def closed(self) -> bool:
+        """Whether every request but the first ones follows a completion."""
+
     def known(self, until_ns: int, rng: np.random.Generator) -> Sequence[int]:
         """Arrival times in ns, ascending, below ``until_ns``, that depend on no completion."""
 
@@ -31,6 +35,11 @@ class _Open:
     """Arrivals that do not wait for completions."""
 
     __slots__ = ()
+
+    @property
+    def closed(self) -> bool:
+        """Never."""
+        return False
 
     def following(self, finish_ns: int) -> int | None:
         """No request follows from a completion."""
@@ -74,21 +83,29 @@ class Poisson(_Open):
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """``in_flight`` requests at 0, then a new one as soon as one completes."""
+    """``in_flight`` requests at 0, then a new one ``gap_ns`` after one completes."""
 
     in_flight: int = 1
+    gap_ns: int = 0
 
     def __post_init__(self) -> None:
         if self.in_flight < 1:
             raise UsageError("arrivals in_flight", "at least 1", self.in_flight)
+        if self.gap_ns < 0:
+            raise UsageError("arrivals gap_ns", "not negative", self.gap_ns)
+
+    @property
+    def closed(self) -> bool:
+        """Always."""
+        return True
 
     def known(self, until_ns: int, rng: np.random.Generator) -> Sequence[int]:
         """The first ``in_flight`` requests, all at 0."""
         return [0] * self.in_flight if until_ns > 0 else []
 
     def following(self, finish_ns: int) -> int | None:
-        """The next request comes at once."""
-        return finish_ns
+        """The next request comes after the gap."""
+        return finish_ns + self.gap_ns
 
 
 @dataclass(frozen=True, slots=True)

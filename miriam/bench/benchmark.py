@@ -2,166 +2,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from miriam.bench.arrivals import Arrivals, stream
-from miriam.bench.metrics import BenchResult, RowFigures, Sample, TaskFigures, rate_hz
-from miriam.bench.networks import Networks
-from miriam.bench.run import Load, run_window
-from miriam.bench.verify import Checker
+from miriam.bench.arrivals import Poisson
+from miriam.bench.execute import Executor
+from miriam.bench.jobs import Job, JobRecord, TaskRecord
+from miriam.bench.machine import Machine
+from miriam.bench.metrics import BenchResult, RowFigures, TaskFigures
+from miriam.bench.options import Options
 from miriam.bench.workloads import Workload, WorkloadTask
-from miriam.coordinator import Policy, Task, policies
-from miriam.devices.contract import Arrays, Completion, Device
+from miriam.coordinator import policies
 from miriam.errors import UsageError
-
-_SECOND_NS = 1_000_000_000
-_SoloKey = tuple[str, Arrivals, int, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """How long each row runs in device time, the seed, and whether outputs are computed."""
+class Cell:
+    """A workload on a machine; ``deep``: with a closer look at it."""
 
-    seconds: float
-    seed: int
-    compute: bool = False
-
-    def __post_init__(self) -> None:
-        # A NaN fails this comparison too.
-        if not 1 <= self.seconds * _SECOND_NS < 2**62:
-            raise UsageError("seconds", "a finite number of at least 1e-9", self.seconds)
-        if self.seed < 0:
-            raise UsageError("seed", "not negative", self.seed)
-
-    @property
-    def window_ns(self) -> int:
-        """The window of a row."""
-        return round(self.seconds * _SECOND_NS)
+    machine: Machine
+    workload: Workload
+    deep: bool = False
 
 
-class Observer(Protocol):
-    """Sees how far a benchmark is."""
+def run_cells(
+    options: Options, title: str, cells: Sequence[Cell], executor: Executor
+) -> BenchResult:
+    """Every cell under every policy, in this order, as one result called ``title``.
 
-    def row_started(self, workload: str, policy: str) -> None:
-        """A workload begins under a policy."""
-
-    def request_done(self, finish_ns: int) -> None:
-        """A request completed ``finish_ns`` after its row began."""
-
-    def row_finished(self, row: RowFigures) -> None:
-        """A row is complete."""
-
-
-class Benchmark:
-    """Runs workloads on a device; what a task does alone is measured once and kept.
-
-    ``device`` computes if it was made to; ``solo_device`` is the same GPU and gives times only,
-    where that is possible: a device that is not simulated always computes.
+    What a task does alone is found once for all rows. UsageError if a name occurs twice.
     """
-
-    def __init__(
-        self,
-        device: Device,
-        solo_device: Device,
-        networks: Networks,
-        settings: Settings,
-        observer: Observer,
-    ) -> None:
-        self._device, self._solo_device = device, solo_device
-        self._networks, self._settings, self._observer = networks, settings, observer
-        self._solo: dict[_SoloKey, Sequence[Completion]] = {}
-
-    def run(self, workloads: Sequence[Workload], chosen: Sequence[Policy]) -> BenchResult:
-        """Every workload under every policy, in this order.
-
-        UsageError if a name occurs twice or nothing is asked for.
-        """
-        _require_distinct("workload", [workload.name for workload in workloads])
-        _require_distinct("policy", [policy.name for policy in chosen])
-        rows = [self._row(workload, policy) for workload in workloads for policy in chosen]
-        return BenchResult(
-            device=self._device.name,
-            simulated=self._device.simulated,
-            seed=self._settings.seed,
-            policies=tuple(policy.name for policy in chosen),
-            rows=tuple(rows),
-        )
-
-    def _row(self, workload: Workload, policy: Policy) -> RowFigures:
-        self._observer.row_started(workload.name, policy.name)
-        tasks = workload.critical + workload.normal
-        computes = self._settings.compute or not self._device.simulated
-        loads = [self._load(workload, task, computes) for task in tasks]
-        checker = Checker(self._networks, [task.network for task in tasks])
-
-        def watch(done: Completion, ordinal: int) -> None:
-            checker.check(done, ordinal)
-            self._observer.request_done(done.finish_ns)
-
-        record = run_window(self._device, policy, loads, self._settings.window_ns, watch)
-        figures = [
-            self._figures(done, task.name, self._alone(workload, task))
-            for task, done in zip(tasks, record.completions, strict=True)
-        ]
-        split = len(workload.critical)
-        row = RowFigures(
-            workload=workload.name,
-            policy=policy.name,
-            in_flight=max((task.in_flight for task in workload.normal), default=0),
-            critical=tuple(figures[:split]),
-            normal=tuple(figures[split:]),
-            achieved_occupancy=record.usage.achieved_occupancy,
-            verified=checker.verdict,
-            faults=tuple(checker.faults),
-        )
-        self._observer.row_finished(row)
-        return row
-
-    def _load(self, workload: Workload, task: WorkloadTask, computes: bool) -> Load:
-        rng = stream(self._settings.seed, workload.name, task.name)
-        networks = self._networks
-
-        def inputs(ordinal: int) -> Arrays | None:
-            return networks.inputs(task.network, ordinal) if computes else None
-
-        return Load(
-            task=Task(
-                name=task.name,
-                program=networks.program(task.network),
-                critical=task.critical,
-                priority=task.priority,
-                in_flight=task.in_flight,
-                weights=networks.weights(task.network) if computes else {},
-            ),
-            arrivals=task.arrivals,
-            times_ns=tuple(task.arrivals.known(self._settings.window_ns, rng)),
-            inputs=inputs,
-        )
-
-    def _figures(
-        self, done: Sequence[Completion], task: str, alone: Sequence[Completion]
-    ) -> TaskFigures:
-        return TaskFigures(
-            task=task,
-            latency=Sample.of(c.finish_ns - c.arrival_ns for c in done),
-            service=Sample.of(c.finish_ns - c.start_ns for c in done),
-            solo_latency=Sample.of(c.finish_ns - c.arrival_ns for c in alone),
-            rate_hz=rate_hz(len(done), self._settings.window_ns),
-            solo_rate_hz=rate_hz(len(alone), self._settings.window_ns),
-        )
-
-    def _alone(self, workload: Workload, task: WorkloadTask) -> Sequence[Completion]:
-        load = self._load(workload, task, not self._solo_device.simulated)
-        key = task.network, task.arrivals, task.in_flight, load.times_ns
-        if key not in self._solo:
-            plain, window_ns = policies.get("multistream"), self._settings.window_ns
-            record = run_window(self._solo_device, plain, [load], window_ns)
-            self._solo[key] = record.completions[0]
-        return self._solo[key]
+    names = [cell.workload.name for cell in cells]
+    if len(set(names)) != len(names):
+        raise UsageError("workload", "at least one name, each once", ",".join(names))
+    for policy in options.policies:
+        policies.get(policy)
+    solos: dict[Job, None] = {}
+    for cell in cells:
+        solos |= dict.fromkeys(_solo(options, cell, task) for task in cell.workload.ordered)
+    rows = [_job(options, cell, policy) for cell in cells for policy in options.policies]
+    # The rows first: they take longest.
+    records = executor.run([*rows, *solos])
+    alone = dict(zip(solos, records[len(rows) :], strict=True))
+    places = [(cell, policy) for cell in cells for policy in options.policies]
+    return BenchResult(
+        device=options.device,
+        simulated=cells[0].machine.simulated,
+        seed=options.seed,
+        policies=options.policies,
+        rows=tuple(
+            _row(options, cell, policy, record, alone)
+            for (cell, policy), record in zip(places, records, strict=False)
+        ),
+        title=title,
+        options=options,
+    )
 
 
-def _require_distinct(field: str, names: Sequence[str]) -> None:
-    if not names or len(set(names)) != len(names):
-        raise UsageError(field, "at least one name, each once", ",".join(names))
+def _job(options: Options, cell: Cell, policy: str) -> Job:
+    return Job(
+        machine=cell.machine,
+        workload=cell.workload.name,
+        tasks=cell.workload.ordered,
+        policy=policy,
+        window_ns=options.window_ns,
+        seed=options.seed,
+        compute=options.compute or not cell.machine.simulated,
+        deep=cell.deep,
+    )
+
+
+def _solo(options: Options, cell: Cell, task: WorkloadTask) -> Job:
+    """The task alone, with plain kernels; equal for all workloads whose arrivals are equal."""
+    by_chance = isinstance(task.arrivals, Poisson)
+    name = task.name if by_chance else task.network
+    return Job(
+        machine=cell.machine,
+        workload=cell.workload.name if by_chance else "",
+        tasks=(replace(task, name=name, critical=False, priority=0),),
+        policy="multistream",
+        window_ns=options.window_ns,
+        seed=options.seed,
+        compute=not cell.machine.simulated,
+        solo=True,
+    )
+
+
+def _row(
+    options: Options, cell: Cell, policy: str, record: JobRecord, alone: Mapping[Job, JobRecord]
+) -> RowFigures:
+    workload = cell.workload
+    figures = [
+        _figures(task.name, done, alone[_solo(options, cell, task)].tasks[0])
+        for task, done in zip(workload.ordered, record.tasks, strict=True)
+    ]
+    split = len(workload.critical)
+    return RowFigures(
+        workload=workload.name,
+        policy=policy,
+        in_flight=max((task.in_flight for task in workload.normal), default=0),
+        critical=tuple(figures[:split]),
+        normal=tuple(figures[split:]),
+        achieved_occupancy=record.achieved_occupancy,
+        verified=record.verified,
+        faults=record.faults,
+        point=workload.point,
+        deep=record.deep,
+    )
+
+
+def _figures(name: str, done: TaskRecord, alone: TaskRecord) -> TaskFigures:
+    return TaskFigures(
+        task=name,
+        latency=done.latency,
+        service=done.service,
+        solo_latency=alone.latency,
+        rate_hz=done.rate_hz,
+        solo_rate_hz=alone.rate_hz,
+        beside_hz=done.beside_hz,
+    )

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from miriam.bench.deep import Deep
+from miriam.bench.options import Options
+from miriam.bench.workloads import Point
 
 _SECOND_NS = 1_000_000_000
 _Z95 = 1.959964
@@ -66,7 +70,8 @@ class TaskFigures:
     """One task of a row. Rates count the requests completed in the window, per second.
 
     ``solo_*``: the same task alone on the same device, with plain kernels, the same arrivals
-    and the same number in flight.
+    and the same number in flight. ``beside_hz``: its progress while a critical request was
+    running, None where that is not known.
     """
 
     task: str
@@ -75,6 +80,12 @@ class TaskFigures:
     solo_latency: Sample
     rate_hz: float
     solo_rate_hz: float
+    beside_hz: float | None = None
+
+    @property
+    def relative_rate_beside(self) -> float | None:
+        """Rate while a critical request is running / rate alone: h of a normal task."""
+        return _ratio(self.beside_hz, self.solo_rate_hz)
 
     @property
     def relative_rate(self) -> float | None:
@@ -97,6 +108,7 @@ class RowFigures:
 
     ``in_flight``: requests in flight of a normal task. ``verified``: whether every output and
     every block count was right, None when nothing was computed; ``faults`` says what was wrong.
+    ``point``: where the row stands in its benchmark's grid. ``deep``: a closer look, if asked.
     """
 
     workload: str
@@ -107,6 +119,8 @@ class RowFigures:
     achieved_occupancy: float
     verified: bool | None = None
     faults: tuple[str, ...] = ()
+    point: Point = field(default_factory=Point)
+    deep: Deep | None = None
 
     @property
     def tasks(self) -> tuple[TaskFigures, ...]:
@@ -132,13 +146,18 @@ class RowFigures:
 
 @dataclass(frozen=True, slots=True)
 class BenchResult:
-    """A whole benchmark: the rows in order of workload and policy."""
+    """A whole benchmark: the rows in order of workload and policy.
+
+    ``options``: what was asked for, None for rows that no command made.
+    """
 
     device: str
     simulated: bool
     seed: int
     policies: tuple[str, ...]
     rows: tuple[RowFigures, ...]
+    title: str = "MDTB"
+    options: Options | None = None
 
     def throughput_vs_sequential(self, row: RowFigures) -> float | None:
         """Throughput / that of ``sequential``; None if that policy was not run."""

@@ -53,7 +53,7 @@ def chart(result: BenchResult) -> bytes:
     _throughput(throughput, result)
     _occupancy(occupancy, result)
     kind = "simulated" if result.simulated else "measured"
-    figure.suptitle(f"MDTB, {kind} ({result.device})", fontweight="bold")
+    figure.suptitle(f"{result.title}, {kind} ({result.device})", fontweight="bold")
     handles, labels = occupancy.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
     png = io.BytesIO()

@@ -8,17 +8,27 @@ no host names: in the simulator the same seed gives the same bytes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from miriam.bench.deep import Deep
 from miriam.bench.metrics import BenchResult, RowFigures, Sample, TaskFigures
+from miriam.bench.options import Options
+
+_T = TypeVar("_T")
+
+CDF_PERCENTS = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 100)
+"""Where the distribution of a critical task's latency is read, for ``cdf_us``."""
 
 
 @dataclass(frozen=True, slots=True)
 class CriticalReport:
-    """A critical task: latency percentiles, here and alone; service is from its first kernel."""
+    """A critical task: latency percentiles, here and alone; service is from its first kernel.
+
+    ``cdf_us``: latency at CDF_PERCENTS, in a grid of pairs.
+    """
 
     task: str
     requests: int
@@ -31,22 +41,31 @@ class CriticalReport:
     solo_p50_us: float | None
     solo_p99_us: float | None
     latency_vs_sequential: float | None
+    cdf_us: tuple[float, ...] | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True)
 class NormalReport:
-    """A normal task: its rate, here and alone; ``H`` is their ratio."""
+    """A normal task: its rate, here and alone; ``H`` is their ratio.
+
+    ``h``: its rate while a critical request is running / alone, null where that is not known.
+    """
 
     task: str
     requests: int
     rate_hz: float
     solo_rate_hz: float
     H: float | None
+    h: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class RowReport:
-    """One workload under one policy; ``criticals`` only where there are several."""
+    """One workload under one policy; ``criticals`` only where there are several.
+
+    ``gap_us``, ``world``, ``scale``, ``normals`` as in `Point`, where the benchmark has them;
+    ``n`` with a gap: critical requests measured. ``deep``: the closer look, if there was one.
+    """
 
     workload: str
     policy: str
@@ -60,11 +79,17 @@ class RowReport:
     achieved_occupancy: float
     verified: bool | None
     criticals: tuple[CriticalReport, ...] | UnsetType = UNSET
+    gap_us: float | UnsetType = UNSET
+    world: str | UnsetType = UNSET
+    n: int | UnsetType = UNSET
+    scale: float | UnsetType = UNSET
+    normals: int | UnsetType = UNSET
+    deep: Deep | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The whole document."""
+    """The whole document; ``options`` make it again (``miriam bench replay``)."""
 
     schema: Literal["miriam.bench/1"]
     device: str
@@ -72,6 +97,8 @@ class Report:
     seed: int
     policies: tuple[str, ...]
     rows: tuple[RowReport, ...]
+    seconds: float | UnsetType = UNSET
+    options: Options | UnsetType = UNSET
 
 
 def report(result: BenchResult) -> Report:
@@ -83,6 +110,8 @@ def report(result: BenchResult) -> Report:
         seed=result.seed,
         policies=result.policies,
         rows=tuple(_row(result, row) for row in result.rows),
+        seconds=result.options.seconds if result.options else UNSET,
+        options=result.options or UNSET,
     )
 
 
@@ -92,8 +121,9 @@ def encode(result: BenchResult) -> bytes:
 
 
 def _row(result: BenchResult, row: RowFigures) -> RowReport:
+    point = row.point
     critical = tuple(
-        _critical(task, result.latency_vs_sequential(row, index))
+        _critical(task, result.latency_vs_sequential(row, index), point.gap_us is not None)
         for index, task in enumerate(row.critical)
     )
     return RowReport(
@@ -109,10 +139,18 @@ def _row(result: BenchResult, row: RowFigures) -> RowReport:
         achieved_occupancy=round(row.achieved_occupancy, 3),
         verified=row.verified,
         criticals=critical if len(critical) > 1 else UNSET,
+        gap_us=_known(point.gap_us),
+        world=_known(point.world),
+        n=UNSET if point.gap_us is None else critical[0].requests,
+        scale=_known(point.scale),
+        normals=_known(point.normals),
+        deep=_known(row.deep),
     )
 
 
-def _critical(task: TaskFigures, latency_vs_sequential: float | None) -> CriticalReport:
+def _critical(
+    task: TaskFigures, latency_vs_sequential: float | None, spread: bool
+) -> CriticalReport:
     return CriticalReport(
         task=task.task,
         requests=task.latency.count,
@@ -125,6 +163,7 @@ def _critical(task: TaskFigures, latency_vs_sequential: float | None) -> Critica
         solo_p50_us=_us(task.solo_latency, 50),
         solo_p99_us=_us(task.solo_latency, 99),
         latency_vs_sequential=_rounded(latency_vs_sequential),
+        cdf_us=_spread(task.latency) if spread else UNSET,
     )
 
 
@@ -135,12 +174,22 @@ def _normal(task: TaskFigures) -> NormalReport:
         rate_hz=round(task.rate_hz, 3),
         solo_rate_hz=round(task.solo_rate_hz, 3),
         H=_rounded(task.relative_rate),
+        h=_rounded(task.relative_rate_beside),
     )
 
 
 def _us(sample: Sample, percent: float) -> float | None:
     value = sample.percentile(percent)
     return None if value is None else value / 1_000
+
+
+def _spread(sample: Sample) -> tuple[float, ...]:
+    found = (_us(sample, percent) for percent in CDF_PERCENTS)
+    return tuple(value for value in found if value is not None)
+
+
+def _known(value: _T | None) -> _T | UnsetType:
+    return UNSET if value is None else value
 
 
 def _rounded(value: float | None) -> float | None:

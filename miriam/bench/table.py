@@ -46,7 +46,7 @@ def table(result: BenchResult) -> Table:
     """One row per workload and policy; the title says which device, and whether simulated."""
     kind = "simulated" if result.simulated else "measured"
     view = Table(
-        title=f"MDTB on {result.device} ({kind}), seed {result.seed}",
+        title=f"{result.title} on {result.device} ({kind}), seed {result.seed}",
         box=SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )

@@ -1,15 +1,11 @@
-"""MDTB, the paper's benchmark: a critical and a normal network with their arrivals.
-
-Source: arXiv 2307.04339, where ResNet is the ResNet-50 of the Tango suite.
-"""
+"""Workloads: tasks that share one GPU, critical and normal, and when they are asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from miriam.bench.arrivals import Arrivals, Closed, Poisson, Uniform
-from miriam.errors import UnknownNameError, UsageError
+from miriam.bench.arrivals import Arrivals
+from miriam.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +25,26 @@ class WorkloadTask:
 
 
 @dataclass(frozen=True, slots=True)
+class Point:
+    """Where a workload stands in a grid of them; None where the grid has no such axis.
+
+    ``gap_us``: from a critical completion to the next arrival. ``world``: the device, by name.
+    ``scale``: factor on the given rates. ``normals``: number of normal tasks.
+    """
+
+    gap_us: float | None = None
+    world: str | None = None
+    scale: float | None = None
+    normals: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """Tasks that share one GPU, with distinct names and at least one critical among them."""
 
     name: str
     tasks: tuple[WorkloadTask, ...]
+    point: Point = Point()
 
     def __post_init__(self) -> None:
         names = [task.name for task in self.tasks]
@@ -41,6 +52,11 @@ class Workload:
             raise UsageError(f"workload {self.name} tasks", "distinct names", names)
         if not self.critical:
             raise UsageError(f"workload {self.name} tasks", "at least one critical task", names)
+
+    @property
+    def ordered(self) -> tuple[WorkloadTask, ...]:
+        """All tasks: the critical ones, then the normal ones."""
+        return self.critical + self.normal
 
     @property
     def critical(self) -> tuple[WorkloadTask, ...]:
@@ -53,32 +69,3 @@ class Workload:
         """The normal tasks, most urgent first."""
         chosen = [task for task in self.tasks if not task.critical]
         return tuple(sorted(chosen, key=lambda task: task.priority))
-
-
-MDTB: dict[str, tuple[str, Arrivals, str]] = {
-    "A": ("alexnet", Closed(), "cifarnet"),
-    "B": ("squeezenet", Uniform(hz=10), "alexnet"),
-    "C": ("gru", Poisson(hz=10), "resnet50"),
-    "D": ("lstm", Uniform(hz=10), "squeezenet"),
-}
-
-
-def mdtb(names: Sequence[str] = tuple(MDTB), in_flight: int = 2) -> tuple[Workload, ...]:
-    """The MDTB workloads called ``names``; the normal task runs closed loop, ``in_flight`` deep.
-
-    UnknownNameError lists the known names.
-    """
-    return tuple(_mdtb(name, in_flight) for name in names)
-
-
-def _mdtb(name: str, in_flight: int) -> Workload:
-    if name not in MDTB:
-        raise UnknownNameError("workload", name, MDTB)
-    critical, arrivals, normal = MDTB[name]
-    return Workload(
-        name,
-        (
-            WorkloadTask(critical, critical, arrivals, critical=True),
-            WorkloadTask(normal, normal, Closed(in_flight), in_flight=in_flight),
-        ),
-    )

@@ -14,11 +14,12 @@ class Zoo:
     """The networks of ``miriam.models`` for one architecture, run alone on the host.
 
     Weights and inputs come from ``seed``; requests take turns over four distinct inputs, so
-    that four solo runs of a network serve every request.
+    that four solo runs of a network serve every request. ``workers``: threads that compute, by
+    default one per core.
     """
 
-    def __init__(self, arch: str, seed: int) -> None:
-        self._arch, self._seed = arch, seed
+    def __init__(self, arch: str, seed: int, workers: int | None = None) -> None:
+        self._arch, self._seed, self._workers = arch, seed, workers
         self._programs: dict[str, Program] = {}
         self._weights: dict[str, Arrays] = {}
         self._inputs: dict[tuple[str, int], Arrays] = {}
@@ -57,5 +58,5 @@ class Zoo:
     def _compiled(self, network: str) -> HostProgram:
         if network not in self._host_programs:
             program, weights = self.program(network), self.weights(network)
-            self._host_programs[network] = Host().load(program, weights)
+            self._host_programs[network] = Host(workers=self._workers).load(program, weights)
         return self._host_programs[network]

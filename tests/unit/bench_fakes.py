@@ -7,9 +7,22 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from miriam.bench import Benchmark, BenchResult, RowFigures, Sample, Settings, TaskFigures
-from miriam.bench.workloads import Workload
-from miriam.coordinator import Policy, Task, policies
+from miriam.bench import (
+    BenchResult,
+    Cell,
+    InProcess,
+    Job,
+    JobRecord,
+    Machine,
+    Options,
+    RowFigures,
+    Sample,
+    TaskFigures,
+    Workload,
+    Workshop,
+    run_cells,
+)
+from miriam.coordinator import Policy, Task
 from miriam.devices.contract import Arrays, Completion, Usage
 from miriam.devices.observe import Observer
 from miriam.kernels import (
@@ -130,22 +143,39 @@ class Silent:
     def __init__(self) -> None:
         self.rows: list[str] = []
 
-    def row_started(self, workload: str, policy: str) -> None:
-        self.rows.append(f"{workload} {policy}")
-
-    def request_done(self, finish_ns: int) -> None:
+    def started(self, jobs: Sequence[Job]) -> None:
         pass
 
-    def row_finished(self, row: RowFigures) -> None:
+    def passed(self, shares: Sequence[float]) -> None:
         pass
+
+    def finished(self, job: Job, record: JobRecord) -> None:
+        if not job.solo:
+            self.rows.append(f"{job.workload} {job.policy}")
+
+
+def asked(*policies: str, seconds: float = 0.02, compute: bool = False) -> Options:
+    """What a test asks for on the device of the fakes."""
+    return Options(
+        benchmark="mdtb",
+        device="sim:fake",
+        policies=policies,
+        seconds=seconds,
+        seed=1,
+        compute=compute,
+    )
 
 
 def bench(
-    device: FakeDevice, workloads: Sequence[Workload], chosen: Sequence[str], settings: Settings
+    device: FakeDevice,
+    workloads: Sequence[Workload],
+    options: Options,
+    observer: Silent | None = None,
 ) -> BenchResult:
     """Run a benchmark on ``device``."""
-    benchmark = Benchmark(device, device, FakeNetworks(), settings, Silent())
-    return benchmark.run(workloads, [policies.get(name) for name in chosen])
+    workshop = Workshop(lambda machine, compute: device, lambda arch: FakeNetworks())
+    cells = [Cell(Machine(device.name), workload) for workload in workloads]
+    return run_cells(options, "MDTB", cells, InProcess(workshop, observer or Silent()))
 
 
 def task_figures(

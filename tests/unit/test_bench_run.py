@@ -1,10 +1,9 @@
 """The driver, on a device with one server and fixed service times."""
 
 import pytest
-from bench_fakes import MS, FakeDevice, FakeNetworks, Silent, bench
+from bench_fakes import MS, FakeDevice, Silent, asked, bench
 
-from miriam.bench import Benchmark, Closed, Settings, Uniform, Workload, WorkloadTask
-from miriam.coordinator import policies
+from miriam.bench import Closed, Uniform, Workload, WorkloadTask
 from miriam.errors import UsageError
 
 PAIR = Workload(
@@ -21,7 +20,7 @@ def device() -> FakeDevice:
 
 
 def test_a_row_says_what_completed_in_the_window() -> None:
-    (row,) = bench(device(), [PAIR], ["multistream"], Settings(0.02, 1)).rows
+    (row,) = bench(device(), [PAIR], asked("multistream")).rows
     # c at 0-2, n 2-5, 5-8, 8-11, c (arrived at 10) after n (arrived at 8): 14-16, n 16-19.
     (critical,), (normal,) = row.critical, row.normal
     assert critical.latency.values == (2 * MS, 6 * MS)
@@ -32,7 +31,7 @@ def test_a_row_says_what_completed_in_the_window() -> None:
 
 
 def test_alone_means_the_same_arrivals_without_the_others() -> None:
-    (row,) = bench(device(), [PAIR], ["multistream"], Settings(0.02, 1)).rows
+    (row,) = bench(device(), [PAIR], asked("multistream")).rows
     (critical,), (normal,) = row.critical, row.normal
     assert critical.solo_latency.values == (2 * MS, 2 * MS)
     assert critical.solo_rate_hz == 100
@@ -40,58 +39,58 @@ def test_alone_means_the_same_arrivals_without_the_others() -> None:
 
 
 def test_what_finishes_after_the_window_does_not_count() -> None:
-    (row,) = bench(device(), [PAIR], ["multistream"], Settings(0.0049, 1)).rows
+    (row,) = bench(device(), [PAIR], asked("multistream", seconds=0.0049)).rows
     assert row.critical[0].latency.count == 1
     assert row.normal[0].latency.count == 0
 
 
 def test_solo_runs_are_made_once_and_sessions_are_closed() -> None:
     fake = device()
-    bench(fake, [PAIR], ["multistream", "gate", "sequential"], Settings(0.02, 1))
-    assert len(fake.sessions) == 3 + 2
+    bench(fake, [PAIR], asked("multistream", "gate", "sequential"))
+    # Three rows, two tasks alone, and the steps of each task alone.
+    assert len(fake.sessions) == 3 + 2 + 2
     assert all(session.closed for session in fake.sessions)
 
 
 def test_rows_come_in_the_order_asked_for() -> None:
     other = Workload("V", PAIR.tasks)
     observer = Silent()
-    benchmark = Benchmark(device(), device(), FakeNetworks(), Settings(0.01, 1), observer)
-    chosen = [policies.get("sequential"), policies.get("gate")]
-    result = benchmark.run([PAIR, other], chosen)
+    result = bench(device(), [PAIR, other], asked("sequential", "gate", seconds=0.01), observer)
     names = [f"{row.workload} {row.policy}" for row in result.rows]
     assert names == ["W sequential", "W gate", "V sequential", "V gate"] == observer.rows
 
 
 def test_without_compute_nothing_is_verified() -> None:
-    (row,) = bench(device(), [PAIR], ["gate"], Settings(0.02, 1)).rows
+    (row,) = bench(device(), [PAIR], asked("gate")).rows
     assert row.verified is None
 
 
 def test_with_compute_every_request_meets_the_output_of_its_own_input() -> None:
-    (row,) = bench(device(), [PAIR], ["gate"], Settings(0.1, 1, compute=True)).rows
+    (row,) = bench(device(), [PAIR], asked("gate", seconds=0.1, compute=True)).rows
     assert row.verified is True
     assert row.faults == ()
 
 
 def test_a_real_device_always_computes() -> None:
     real = FakeDevice({"c": 2 * MS, "n": 3 * MS}, name="cuda:0", simulated=False)
-    result = bench(real, [PAIR], ["gate"], Settings(0.02, 1))
+    result = bench(real, [PAIR], asked("gate"))
     assert (result.simulated, result.rows[0].verified) == (False, True)
 
 
 def test_nothing_to_do_or_twice_the_same_is_an_error() -> None:
     with pytest.raises(UsageError, match="policy: at least one name, each once, got ''"):
-        bench(device(), [PAIR], [], Settings(0.02, 1))
+        bench(device(), [PAIR], asked())
     with pytest.raises(UsageError, match="workload: at least one name, each once, got 'W,W'"):
-        bench(device(), [PAIR, PAIR], ["gate"], Settings(0.02, 1))
+        bench(device(), [PAIR, PAIR], asked("gate"))
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf")])
 def test_seconds_are_above_0(seconds: float) -> None:
     with pytest.raises(UsageError, match="seconds: a finite number of at least 1e-9, got"):
-        Settings(seconds, 1)
+        asked("gate", seconds=seconds)
 
 
-def test_a_seed_is_not_negative() -> None:
-    with pytest.raises(UsageError, match="seed: not negative, got -1"):
-        Settings(1, -1)
+def test_progress_beside_a_critical_request_is_not_known_without_steps() -> None:
+    (row,) = bench(device(), [PAIR], asked("multistream")).rows
+    assert row.critical[0].relative_rate_beside is None
+    assert row.normal[0].relative_rate_beside == 0

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from bench_fakes import MS, FakeDevice, bench, sample_result
+from bench_fakes import MS, FakeDevice, asked, bench, sample_result
 
-from miriam.bench import Report, Settings, encode, mdtb
+from miriam.bench import Report, encode
 from miriam.bench.output import require_target, write
+from miriam.bench.studies import mdtb
 from miriam.errors import UsageError
 
 SERVICE_NS = {
@@ -17,12 +18,16 @@ SERVICE_NS = {
 
 
 def document(policies: tuple[str, ...] = ("sequential", "gate")) -> bytes:
-    return encode(bench(FakeDevice(SERVICE_NS), mdtb(), policies, Settings(0.5, 1)))
+    options = asked(*policies, seconds=0.5)
+    workloads = [mdtb.workload(name, options) for name in mdtb.WORKLOADS]
+    return encode(bench(FakeDevice(SERVICE_NS), workloads, options))
 
 
 def test_the_document_has_the_schemas_fields_in_order() -> None:
     data = json.loads(document())
-    assert list(data) == ["schema", "device", "simulated", "seed", "policies", "rows"]
+    assert list(data) == [
+        "schema", "device", "simulated", "seed", "policies", "rows", "seconds", "options",
+    ]  # fmt: skip
     assert data["schema"] == "miriam.bench/1"
     assert data["simulated"] is True
     assert data["policies"] == ["sequential", "gate"]
@@ -35,7 +40,7 @@ def test_the_document_has_the_schemas_fields_in_order() -> None:
         "task", "requests", "p50_us", "p90_us", "p95_us", "p99_us", "max_us", "service_p50_us",
         "solo_p50_us", "solo_p99_us", "latency_vs_sequential",
     ]  # fmt: skip
-    assert list(row["normal"][0]) == ["task", "requests", "rate_hz", "solo_rate_hz", "H"]
+    assert list(row["normal"][0]) == ["task", "requests", "rate_hz", "solo_rate_hz", "H", "h"]
     assert [(r["workload"], r["policy"]) for r in data["rows"]] == [
         (workload, policy) for workload in "ABCD" for policy in ("sequential", "gate")
     ]
@@ -57,7 +62,14 @@ def test_figures_are_in_us_and_hz() -> None:
         "latency_vs_sequential": 0.25,
     }
     assert row["normal"] == [
-        {"task": "normal", "requests": 1, "rate_hz": 60.0, "solo_rate_hz": 80.0, "H": 0.75}
+        {
+            "task": "normal",
+            "requests": 1,
+            "rate_hz": 60.0,
+            "solo_rate_hz": 80.0,
+            "H": 0.75,
+            "h": None,
+        }
     ]
     assert (row["throughput_rps"], row["throughput_vs_sequential"]) == (110.0, 1.571)
     assert (row["stp"], row["achieved_occupancy"], row["verified"]) == (1.25, 0.432, None)

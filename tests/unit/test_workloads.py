@@ -1,9 +1,13 @@
 """MDTB as the paper defines it."""
 
-import pytest
+from dataclasses import replace
 
-from miriam.bench import Closed, Poisson, Uniform, Workload, WorkloadTask, mdtb
+import pytest
+from bench_fakes import asked
+
+from miriam.bench import Closed, Poisson, Uniform, Workload, WorkloadTask
 from miriam.bench.arrivals import Arrivals
+from miriam.bench.studies import mdtb
 from miriam.errors import UnknownNameError, UsageError
 
 
@@ -17,13 +21,13 @@ from miriam.errors import UnknownNameError, UsageError
     ],
 )
 def test_mdtb_is_the_papers(name: str, critical: str, arrivals: Arrivals, normal: str) -> None:
-    (workload,) = mdtb([name])
+    workload = mdtb.workload(name, replace(asked("gate"), in_flight=2))
     assert workload.critical == (WorkloadTask(critical, critical, arrivals, critical=True),)
     assert workload.normal == (WorkloadTask(normal, normal, Closed(2), in_flight=2),)
 
 
 def test_in_flight_is_that_of_the_normal_task_only() -> None:
-    (workload,) = mdtb(["A"], in_flight=5)
+    workload = mdtb.workload("A", replace(asked("gate"), in_flight=5))
     assert workload.normal[0].arrivals == Closed(5)
     assert (workload.critical[0].in_flight, workload.normal[0].in_flight) == (1, 5)
 
@@ -32,7 +36,7 @@ def test_an_unknown_workload_lists_the_known_ones() -> None:
     with pytest.raises(
         UnknownNameError, match="workload: unknown name, got 'E'; known: A, B, C, D"
     ):
-        mdtb(["E"])
+        mdtb.workload("E", asked("gate"))
 
 
 def test_critical_tasks_come_most_urgent_first() -> None:

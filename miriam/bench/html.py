@@ -1,0 +1,8 @@
+"""placeholder"""
+
+from miriam.bench.metrics import BenchResult
+
+
+def page(result: BenchResult) -> bytes:
+    """x"""
+    return b""

@@ -1,0 +1,181 @@
+"""Jobs: the independent runs that a benchmark is made of, and what each one finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from miriam.bench.arrivals import stream
+from miriam.bench.deep import Deep, DeepLook
+from miriam.bench.machine import Machine
+from miriam.bench.metrics import Sample, rate_hz
+from miriam.bench.networks import Networks
+from miriam.bench.progress import Beside, step_times
+from miriam.bench.run import Load, Record, run_window
+from miriam.bench.verify import Checker
+from miriam.bench.workloads import WorkloadTask
+from miriam.coordinator import Task, policies
+from miriam.devices.contract import Arrays, Completion, Device
+from miriam.devices.observe import Observer
+
+ENOUGH = 1_000
+"""A closed loop alone ends after so many requests: a p99 needs no more, and it only repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Tasks on a machine under a policy for a window of device time.
+
+    ``workload`` names the random streams. ``solo``: what a task does alone; it ends early when
+    enough has been seen. ``deep``: a closer look at the first critical task (see `Deep`).
+    """
+
+    machine: Machine
+    workload: str
+    tasks: tuple[WorkloadTask, ...]
+    policy: str
+    window_ns: int
+    seed: int
+    compute: bool = False
+    solo: bool = False
+    deep: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """What a task did: latencies and services in ns, and requests per second.
+
+    ``beside_hz``: its progress, in requests per second, while a critical request was running.
+    """
+
+    latency: Sample
+    service: Sample
+    rate_hz: float
+    beside_hz: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """What a job found; tasks in the job's order."""
+
+    tasks: tuple[TaskRecord, ...]
+    achieved_occupancy: float
+    verified: bool | None = None
+    faults: tuple[str, ...] = ()
+    deep: Deep | None = None
+
+
+@dataclass(slots=True)
+class Workshop:
+    """Runs jobs in this process; devices and networks are made once and kept.
+
+    ``open_device`` opens a machine, computing or not; ``supply`` gives the networks for an
+    architecture.
+    """
+
+    open_device: Callable[[Machine, bool], Device]
+    supply: Callable[[str], Networks]
+    _devices: dict[tuple[Machine, bool], Device] = field(default_factory=dict)
+    _networks: dict[str, Networks] = field(default_factory=dict)
+    _step_ns: dict[tuple[Machine, str], tuple[int, ...]] = field(default_factory=dict)
+
+    def run(self, job: Job, passed: Callable[[float], None] = lambda share: None) -> JobRecord:
+        """Run ``job``; ``passed`` hears which share of its window has passed."""
+        device = self._device(job.machine, job.compute)
+        networks = self._networks_for(device)
+        computes = job.compute or not device.simulated
+        loads = [_load(job, task, networks, computes) for task in job.tasks]
+        checker = Checker(networks, [task.network for task in job.tasks])
+        watch: list[Observer] = []
+        beside = self._beside(job, device)
+        if beside is not None:
+            watch.append(beside)
+        look = DeepLook([load.task for load in loads], device.gpu) if job.deep else None
+        if look is not None:
+            watch.append(look)
+
+        def completed(done: Completion, ordinal: int) -> None:
+            if not job.solo:
+                checker.check(done, ordinal)
+            passed(done.finish_ns / job.window_ns)
+
+        record = run_window(
+            device,
+            policies.get(job.policy),
+            loads,
+            job.window_ns,
+            completed,
+            observers=watch,
+            enough=ENOUGH if job.solo and all(t.arrivals.closed for t in job.tasks) else None,
+        )
+        return JobRecord(
+            tasks=_tasks(record, beside),
+            achieved_occupancy=record.usage.achieved_occupancy,
+            verified=checker.verdict,
+            faults=tuple(checker.faults),
+            deep=look.result() if look else None,
+        )
+
+    def _device(self, machine: Machine, compute: bool) -> Device:
+        key = machine, compute
+        if key not in self._devices:
+            self._devices[key] = self.open_device(machine, compute)
+        return self._devices[key]
+
+    def _networks_for(self, device: Device) -> Networks:
+        arch = device.gpu.arch
+        if arch not in self._networks:
+            self._networks[arch] = self.supply(arch)
+        return self._networks[arch]
+
+    def _beside(self, job: Job, device: Device) -> Beside | None:
+        if not device.simulated or not any(task.critical for task in job.tasks) or job.solo:
+            return None
+        steps = [self._steps(job.machine, task.network) for task in job.tasks]
+        return Beside([task.critical for task in job.tasks], steps)
+
+    def _steps(self, machine: Machine, network: str) -> tuple[int, ...]:
+        key = machine, network
+        if key not in self._step_ns:
+            device = self._device(machine, False)
+            program = self._networks_for(device).program(network)
+            self._step_ns[key] = step_times(device, program)
+        return self._step_ns[key]
+
+
+def _load(job: Job, task: WorkloadTask, networks: Networks, computes: bool) -> Load:
+    rng = stream(job.seed, job.workload, task.name)
+
+    def inputs(ordinal: int) -> Arrays | None:
+        return networks.inputs(task.network, ordinal) if computes else None
+
+    return Load(
+        task=Task(
+            name=task.name,
+            program=networks.program(task.network),
+            critical=task.critical,
+            priority=task.priority,
+            in_flight=task.in_flight,
+            weights=networks.weights(task.network) if computes else {},
+        ),
+        arrivals=task.arrivals,
+        times_ns=tuple(task.arrivals.known(job.window_ns, rng)),
+        inputs=inputs,
+    )
+
+
+def _tasks(record: Record, beside: Beside | None) -> tuple[TaskRecord, ...]:
+    rates = beside.rates_hz(record.completions) if beside else [None] * len(record.completions)
+    return tuple(
+        _task(done, record.window_ns, rate)
+        for done, rate in zip(record.completions, rates, strict=True)
+    )
+
+
+def _task(done: Sequence[Completion], window_ns: int, beside_hz: float | None) -> TaskRecord:
+    return TaskRecord(
+        latency=Sample.of(c.finish_ns - c.arrival_ns for c in done),
+        service=Sample.of(c.finish_ns - c.start_ns for c in done),
+        rate_hz=rate_hz(len(done), window_ns),
+        beside_hz=beside_hz,
+    )

@@ -1,0 +1,32 @@
+"""``miriam bench``: the paper's evaluation on a device; one file per command."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from miriam.cli.bench.alexnets import alexnets
+from miriam.cli.bench.growth import growth
+from miriam.cli.bench.lgsvl import lgsvl
+from miriam.cli.bench.mdtb import mdtb
+from miriam.cli.bench.options import Jobs
+from miriam.cli.bench.pairs import pairs
+from miriam.cli.bench.replay import replay
+
+app = typer.Typer(help="Benchmarks.", no_args_is_help=True)
+for command in (mdtb, lgsvl, pairs, alexnets, growth):
+    app.command()(command)
+
+
+@app.callback(invoke_without_command=True)
+def _group(
+    context: typer.Context,
+    again: Annotated[
+        str | None,
+        typer.Option("--replay", help="Run a report (JSON) again; exit 1 if a figure differs."),
+    ] = None,
+    jobs: Jobs = None,
+) -> None:
+    if again is not None and context.invoked_subcommand is None:
+        replay(again, jobs)

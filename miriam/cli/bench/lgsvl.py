@@ -1,0 +1,51 @@
+"""``miriam bench lgsvl``: the paper's driving trace."""
+
+from __future__ import annotations
+
+from miriam.cli.bench.options import (
+    Device,
+    Geometry,
+    Html,
+    InFlight,
+    Jobs,
+    Json,
+    Plot,
+    Policies,
+    Seconds,
+    Seed,
+    Targets,
+    Workloads,
+    names,
+    run_study,
+)
+
+
+def lgsvl(
+    device: Device = "sim:rtx2060",
+    policy: Policies = None,
+    workload: Workloads = None,
+    seconds: Seconds = 4.0,
+    seed: Seed = 1,
+    in_flight: InFlight = 4,
+    geometry: Geometry = "ours",
+    jobs: Jobs = None,
+    json: Json = None,
+    plot: Plot = None,
+    html: Html = None,
+) -> None:
+    """Run the driving trace: ResNet-50 beside SqueezeNet, at its rates and scaled to 120 % load."""
+    from miriam.bench import Options
+    from miriam.bench.studies import lgsvl as study
+    from miriam.coordinator import policies
+
+    options = Options(
+        benchmark="lgsvl",
+        device=device,
+        policies=names(policy, study.POLICIES, policies.names()),
+        workloads=names(workload, study.WORKLOADS, study.WORKLOADS),
+        seconds=seconds,
+        seed=seed,
+        in_flight=in_flight,
+        geometry=geometry,
+    )
+    run_study(options, Targets(json, plot, html), jobs)
