@@ -9,6 +9,8 @@ import typer
 
 from miriam import __version__
 from miriam.cli import bench
+from miriam.cli.coverage import coverage
+from miriam.cli.elasticize import elasticize
 from miriam.cli.simulate import simulate
 from miriam.cli.verify import verify
 from miriam.errors import MiriamError
@@ -22,7 +24,9 @@ app = typer.Typer(
 )
 app.add_typer(bench.app, name="bench")
 app.command()(simulate)
+app.command()(elasticize)
 app.command()(verify)
+app.command()(coverage)
 
 
 def _show_version(asked: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from miriam.errors import UsageError
+from miriam.errors import UnknownNameError, UsageError
 
 IncludeDirs = Annotated[
     list[Path] | None, typer.Option("--include", "-I", help="Look for includes here too.")
@@ -16,6 +16,22 @@ IncludeDirs = Annotated[
 Defines = Annotated[
     list[str] | None, typer.Option("--define", "-D", help="A macro, X or X=1.", metavar="X=1")
 ]
+
+Archs = Annotated[
+    list[str] | None,
+    typer.Option("--arch", help="sm_87 if left out; may be repeated, or a list with commas."),
+]
+
+
+def chosen_archs(archs: Sequence[str] | None) -> tuple[str, ...]:
+    """The architectures of ``--arch``, each once; UnknownNameError for one nobody knows."""
+    from miriam.kernels import ARCHITECTURES
+
+    named = [name for group in archs or ("sm_87",) for name in group.split(",")]
+    for name in named:
+        if name not in ARCHITECTURES:
+            raise UnknownNameError("--arch", name, ARCHITECTURES)
+    return tuple(dict.fromkeys(named))
 
 
 def defined(defines: Sequence[str] | None) -> dict[str, str]:

@@ -1,0 +1,153 @@
+"""What became elastic in a file, and what the compiled forms need on each architecture."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from miriam.compile import CompiledForms, Form, compile_forms, supported_archs
+from miriam.elastic import Elasticized, ElasticKernel, Verdict, elasticize
+from miriam.errors import MiriamError, MissingCapabilityError, UsageError
+
+ORIGINAL = "original"
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """A kernel: its verdicts for all architectures, and its compiled forms by architecture.
+
+    ``notes``: why an architecture is missing, or why its bits can not be trusted.
+    """
+
+    kernel: ElasticKernel
+    compiled: Mapping[str, CompiledForms] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """A file's kernels, and the elastic text for each architecture."""
+
+    path: str
+    kernels: tuple[Surveyed, ...]
+    texts: Mapping[str, str]
+
+    def text(self) -> str:
+        """The one elastic text for all architectures; UsageError where they differ."""
+        first, *others = self.texts.items()
+        for arch, text in others:
+            # The title names the architecture.
+            if text.partition("\n")[2] != first[1].partition("\n")[2]:
+                rule = "one --arch, because the text depends on it"
+                raise UsageError("-o", rule, f"{first[0]}, {arch}")
+        return first[1]
+
+
+def survey(
+    source: str | Path,
+    *,
+    kernels: Collection[str] | None = None,
+    archs: Sequence[str] = ("sm_87",),
+    include_dirs: Sequence[str | Path] = (),
+    defines: Mapping[str, str] | None = None,
+    compiling: bool = True,
+) -> Survey:
+    """Make the kernels of ``source`` elastic for each of ``archs`` and compile what became so.
+
+    Without the ``cuda`` extra nothing is compiled, and a note says so. Errors of ``elasticize``.
+    """
+    made = {
+        arch: elasticize(
+            source, kernels=kernels, arch=arch, include_dirs=include_dirs, defines=defines
+        )
+        for arch in archs
+    }
+    first = made[archs[0]]
+    missing = _missing_compiler() if compiling else ""
+    jobs = [
+        (kernel, arch)
+        for arch, found in made.items()
+        for kernel in found.kernels
+        if kernel.source and compiling and not missing
+    ]
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        results = pool.map(lambda job: _compiled(first.path, *job), jobs)
+        done = {(k.name, k.line, a): r for (k, a), r in zip(jobs, results, strict=True)}
+    surveyed = [_surveyed(kernel, made, done, missing) for kernel in first.kernels]
+    return Survey(first.path, tuple(surveyed), {a: m.source for a, m in made.items()})
+
+
+def _missing_compiler() -> str:
+    try:
+        supported_archs()
+    except MissingCapabilityError as error:
+        return f"no resources: {error}"
+    return ""
+
+
+def _surveyed(
+    kernel: ElasticKernel,
+    made: Mapping[str, Elasticized],
+    done: Mapping[tuple[str, int, str], CompiledForms | str],
+    missing: str,
+) -> Surveyed:
+    compiled, notes = {}, [missing] if missing and kernel.source else []
+    for arch in made:
+        found = done.get((kernel.name, kernel.line, arch))
+        if isinstance(found, str):
+            notes.append(f"{arch}: {found}")
+        elif found is not None:
+            compiled[arch] = found
+            if found.refused:
+                notes.append(f"{arch}: bits may differ: {found.refused}")
+    return Surveyed(_everywhere(kernel, made), compiled, tuple(notes))
+
+
+def _everywhere(kernel: ElasticKernel, made: Mapping[str, Elasticized]) -> ElasticKernel:
+    """The kernel with the first refusal of any architecture."""
+    if len(made) == 1:
+        return kernel
+    for arch, other in made.items():
+        for found in other.kernels:
+            if (found.name, found.line) == (kernel.name, kernel.line) and not found.grid.ok:
+                return replace(kernel, grid=_on(arch, found.grid), yields=_on(arch, found.yields))
+    return kernel
+
+
+def _on(arch: str, verdict: Verdict) -> Verdict:
+    return replace(verdict, detail=f"{verdict.detail} ({arch})") if verdict.detail else verdict
+
+
+def _compiled(path: str, kernel: ElasticKernel, arch: str) -> CompiledForms | str:
+    """The forms of ``kernel`` for ``arch``, or why there are none."""
+    instances = _instances(path, kernel)
+    if not instances:
+        return "no resources: a template that this file gives no arguments"
+    why = ""
+    for instance in instances:
+        original = Form(ORIGINAL, kernel.original, path, instance)
+        forms = [
+            Form(form, kernel.source, path, kernel.entry(form, instance)) for form in kernel.entries
+        ]
+        try:
+            return compile_forms(original, forms, arch)
+        except MiriamError as error:
+            why = why or str(error).partition("\n")[0]
+    return f"no resources: {why}"
+
+
+def _instances(path: str, kernel: ElasticKernel) -> list[str]:
+    """Name expressions of the kernel: its name, or as the file launches the template."""
+    if not kernel.template:
+        return [kernel.name]
+    try:
+        text = Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    plain = kernel.name.rpartition("::")[2]
+    found = re.findall(rf"\b{re.escape(plain)}\s*<((?:[^<>;{{}}]|<[^<>]*>)+)>\s*<<<", text)
+    return list(dict.fromkeys(f"{kernel.name}<{arguments}>" for arguments in found))

@@ -1,0 +1,60 @@
+"""``miriam elasticize``: elastic source, and what became elastic or was refused and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from miriam.cli.options import Archs, Defines, IncludeDirs, chosen_archs, defined
+from miriam.errors import MiriamError, UsageError
+
+
+def elasticize(
+    source: Annotated[Path, typer.Argument(metavar="FILE.cu", help="The CUDA C++ file.")],
+    kernel: Annotated[
+        list[str] | None, typer.Option(help="Only this kernel; may be repeated.")
+    ] = None,
+    arch: Archs = None,
+    include_dirs: IncludeDirs = None,
+    defines: Defines = None,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", help="Write the elastic source; - is stdout.")
+    ] = None,
+    json: Annotated[str | None, typer.Option(help="Write the report here; - is stdout.")] = None,
+    strict: Annotated[
+        bool, typer.Option("--assert", help="Exit 1 when a kernel is refused.")
+    ] = False,
+) -> None:
+    """Make kernels sliceable, persistent and stoppable; say what was refused and why."""
+    from miriam.bench import output
+    from miriam.check import elastic_report
+    from miriam.check.survey import survey
+
+    for option, target in (("-o", out), ("--json", json)):
+        if target is not None:
+            output.require_target(option, target)
+    if out == json == output.STANDARD_OUTPUT:
+        raise UsageError("-o", "not standard output when --json is", out)
+    with Console(stderr=True).status("compiling"):
+        found = survey(
+            source,
+            kernels=kernel,
+            archs=chosen_archs(arch),
+            include_dirs=include_dirs or (),
+            defines=defined(defines),
+        )
+    if out is not None:
+        if not found.text():
+            raise MiriamError(f"-o {out}: nothing to write, no kernel became elastic")
+        output.write("-o", out, found.text().encode(errors="surrogateescape"))
+    if json is not None:
+        output.write("--json", json, elastic_report.encode(found))
+    elastic_report.show(found, Console(stderr=output.STANDARD_OUTPUT in (out, json)))
+    refused = [
+        s.kernel.name for s in found.kernels if not (s.kernel.grid.ok and s.kernel.yields.ok)
+    ]
+    if strict and refused:
+        raise MiriamError(f"refused: {', '.join(refused)}")
