@@ -1,6 +1,6 @@
 """Sets the simulated H200 beside the real one and writes docs/results/sim-vs-h200.md.
 
-    python benchmarks/compare_sim.py docs/results/data/h200-multistream.json > \
+    python -m benchmarks.compare_sim docs/results/data/h200-multistream.json > \
         docs/results/sim-vs-h200.md
 """
 
@@ -27,9 +27,9 @@ contexts on the GPU). Three parameters of the model (issue efficiency, saturatin
 a block), the node cost and the L2 bandwidth were chosen on the times *alone*; the co-run figures
 are predictions.
 
-- Measured on {gpu}, driver API {driver}, {date}: `python benchmarks/multistream_gpu.py OUT.json`;
+- Measured on {gpu}, driver API {driver}, {date}: `python -m benchmarks.multistream_gpu OUT.json`;
   the figures are in `docs/results/data/h200-multistream.json`. Clocks were left as they were.
-- Simulated: `python benchmarks/compare_sim.py docs/results/data/h200-multistream.json`.
+- Simulated: `python -m benchmarks.compare_sim docs/results/data/h200-multistream.json`.
 """
 READING = """
 ## Reading it
