@@ -126,7 +126,8 @@ def _load(path: Path) -> Mapping[str, object]:
         reason, _, place = str(error).rpartition(" (at ")
         found = re.match(r"line (\d+), column (\d+)", place)
         lines = text.splitlines() or [""]
-        line, column = (int(n) for n in found.groups()) if found else (len(lines), 1)
+        end = len(lines), len(lines[-1]) + 1
+        line, column = (int(n) for n in found.groups()) if found else end
         excerpt = lines[min(line, len(lines)) - 1].strip()
         raise UsageError(f"{path}:{line}:{column}", "valid TOML", excerpt, reason) from None
 

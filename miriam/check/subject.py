@@ -76,8 +76,9 @@ class Subject:
     def poison_outputs(self, state: State) -> None:
         """Start the arrays that are only written from poison: what is left out then shows.
 
-        ``state``: what the original leaves. Such an array is one that it changes, and from
-        poison it leaves the same there, or poison, and all other arrays as before.
+        ``state``: what the original leaves. Such an array is one that it changes, of which it
+        leaves the same from poison, poison where it changes nothing, and all other arrays as
+        before.
         """
         for position, (index, _) in enumerate(self._arrays):
             before = self._initial[index]
@@ -88,7 +89,7 @@ class Subject:
                 tried = self.run(self.original)
             except ExecutionError:
                 tried = None
-            if tried is None or not self._is_written_only(position, state, tried):
+            if tried is None or not _is_written_only(position, before, state, tried):
                 self._initial[index] = before
 
     def changed(self, state: State) -> bool:
@@ -158,14 +159,21 @@ class Subject:
         at = argument.of if isinstance(argument, Alias) else index
         return self._memory.address(str(at)).to_bytes(8, "little")
 
-    def _is_written_only(self, position: int, state: State, tried: State) -> bool:
-        for at, (wanted, got) in enumerate(zip(state, tried, strict=True)):
-            same = wanted.view(np.uint8) == got.view(np.uint8)
-            if at == position:
-                same |= got.view(np.uint8) == _POISON
-            if not same.all():
-                return False
-        return True
+
+def _is_written_only(
+    position: int, before: NDArray[np.generic], state: State, tried: State
+) -> bool:
+    for at, (wanted, got) in enumerate(zip(state, tried, strict=True)):
+        same = _bytes(wanted) == _bytes(got)
+        if at == position:
+            same |= (_bytes(wanted) == _bytes(before)) & (_bytes(got) == _POISON)
+        if not same.all():
+            return False
+    return True
+
+
+def _bytes(array: NDArray[np.generic]) -> NDArray[np.uint8]:
+    return array.view(np.uint8)
 
 
 def _initial(array: Array, seed: Sequence[int]) -> NDArray[np.generic]:

@@ -35,6 +35,8 @@ _RUNTIME_FLAGS = (
 )
 _MESSAGE = re.compile(r"^(?P<path>.+?):(?P<line>\d+):(?:(?P<column>\d+):)? (?:fatal )?error: ")
 
+_NAMED = re.compile(rf"^{NAMES_FILE}:(?P<line>\d+):", re.MULTILINE)
+
 
 def default_cache_dir() -> Path:
     """``$MIRIAM_CACHE_DIR/host``, or ``~/.cache/miriam/host``."""
@@ -147,8 +149,10 @@ def _explain(output: str, path: Path, names: Sequence[str]) -> SourceError | Usa
         return SourceError(str(path), 1, f"g++ failed: {output.strip()}")
     match, line = errors[0]
     message = line[match.end() :]
-    if match["path"] == NAMES_FILE:
-        name = names[int(match["line"]) - 1]
+    # An error inside the shim's macro for a name is followed by where the name stands.
+    named = _NAMED.search(output, output.index(line)) if str(SHIM) in match["path"] else None
+    if match["path"] == NAMES_FILE or named:
+        name = names[int((named or match)["line"]) - 1]
         return UsageError("kernel", f"a name expression of a kernel in {path}", name, message)
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     number = int(match["line"])

@@ -110,8 +110,9 @@ def _text(made: Elasticized | ElasticKernel) -> str:
 
 def _case(path: str, text: str, launch: KernelLaunch, kernel: ElasticKernel) -> Case:
     _, bracket, arguments = launch.name.partition("<")
-    entries = {form: kernel.entry(form, launch.name) for form in kernel.entries}
-    entries[_ORIGINAL] = f"{kernel.name}{bracket}{arguments}"
+    # The original first: g++ then complains about that name, which is the user's.
+    entries = {_ORIGINAL: f"{kernel.name}{bracket}{arguments}"}
+    entries.update({form: kernel.entry(form, launch.name) for form in kernel.entries})
     return Case(launch, path, text, tuple(entries.values()), entries)
 
 
