@@ -74,10 +74,13 @@ def cover(
             return () if NO_KERNEL in str(error) else FileError(str(path), str(error))
         except MiriamError as error:
             return FileError(str(path), str(error))
+        except Exception as error:  # one odd file must not cost the count of all others
+            return FileError(str(path), f"{path}: internal error: {error!r}")
 
     found: dict[tuple[str, int, str], Surveyed] = {}
     errors = []
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    workers = 1 if compiling else len(os.sched_getaffinity(0))
+    with ThreadPoolExecutor(workers) as pool:
         for done, answer in enumerate(pool.map(one, paths), 1):
             progress(done, len(paths))
             if isinstance(answer, FileError):

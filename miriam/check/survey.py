@@ -74,7 +74,8 @@ def survey(
         for kernel in found.kernels
         if kernel.source and compiling and not missing
     ]
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    # Original and elastic text of a kernel already compile side by side.
+    with ThreadPoolExecutor(max(1, len(os.sched_getaffinity(0)) // 2)) as pool:
         results = pool.map(lambda job: _compiled(first.path, *job), jobs)
         done = {(k.name, k.line, a): r for (k, a), r in zip(jobs, results, strict=True)}
     surveyed = [_surveyed(kernel, made, done, missing) for kernel in first.kernels]
