@@ -15,6 +15,9 @@ from miriam.bench.workloads import Workload, WorkloadTask
 from miriam.coordinator import policies
 from miriam.errors import UsageError
 
+ENOUGH = 1_000
+"""A closed loop alone ends after so many requests: a p99 needs no more, and it only repeats."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -85,6 +88,7 @@ def _solo(options: Options, cell: Cell, task: WorkloadTask) -> Job:
         seed=options.seed,
         compute=not cell.machine.simulated,
         solo=True,
+        enough=ENOUGH if task.arrivals.closed else None,
     )
 
 

@@ -18,16 +18,14 @@ from miriam.coordinator import Task, policies
 from miriam.devices.contract import Arrays, Completion, Device
 from miriam.devices.observe import Observer
 
-ENOUGH = 1_000
-"""A closed loop alone ends after so many requests: a p99 needs no more, and it only repeats."""
-
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """Tasks on a machine under a policy for a window of device time.
 
-    ``workload`` names the random streams. ``solo``: what a task does alone; it ends early when
-    enough has been seen. ``deep``: a closer look at the first critical task (see `Deep`).
+    ``workload`` names the random streams. ``solo``: what a task does alone, of which nothing is
+    checked. ``enough``: it ends earlier when so many requests have completed. ``deep``: a closer
+    look at the first critical task (see `Deep`).
     """
 
     machine: Machine
@@ -38,6 +36,7 @@ class Job:
     seed: int
     compute: bool = False
     solo: bool = False
+    enough: int | None = None
     deep: bool = False
 
 
@@ -106,7 +105,7 @@ class Workshop:
             job.window_ns,
             completed,
             observers=watch,
-            enough=ENOUGH if job.solo and all(t.arrivals.closed for t in job.tasks) else None,
+            enough=job.enough,
         )
         return JobRecord(
             tasks=_tasks(record, beside),

@@ -20,16 +20,25 @@ class Beside(Observer):
     """Keeps every normal step, and weighs it by its time alone.
 
     ``critical`` says it of each task, ``step_ns`` has each task's steps alone. A step counts as
-    progressing evenly from its beginning to its end.
+    progressing evenly from its beginning to its end, but for the times that a gate held it.
     """
 
     def __init__(self, critical: Sequence[bool], step_ns: Sequence[Sequence[int]]) -> None:
         self._critical, self._step_ns = critical, step_ns
         self._steps: list[list[tuple[int, int, int]]] = [[] for _ in critical]
+        self._holds: list[list[tuple[int, int, int]]] = [[] for _ in critical]
+        self._waits: dict[tuple[int, int], list[tuple[int, int]]] = {}
+
+    def held(self, task: int, request: int, step: int, since_ns: int, until_ns: int) -> None:
+        """A gate held a step."""
+        self._waits.setdefault((task, request), []).append((since_ns, until_ns))
 
     def step(self, task: int, request: int, step: int, began_ns: int, ended_ns: int) -> None:
         """A step ended."""
         if not self._critical[task]:
+            number = len(self._steps[task])
+            for since_ns, until_ns in self._waits.pop((task, request), ()):
+                self._holds[task].append((number, since_ns, until_ns))
             self._steps[task].append((step, began_ns, ended_ns))
 
     def rates_hz(self, completions: Sequence[Sequence[Completion]]) -> list[float | None]:
@@ -52,8 +61,14 @@ class Beside(Observer):
             return 0.0
         steps, began, ended = np.array(self._steps[task], np.int64).T
         busy_ns = np.interp(ended, edges, shares) - np.interp(began, edges, shares)
+        took_ns = (ended - began).astype(np.float64)
+        if self._holds[task]:
+            number, since, until = np.array(self._holds[task], np.int64).T
+            held_ns = np.interp(until, edges, shares) - np.interp(since, edges, shares)
+            np.subtract.at(busy_ns, number, held_ns)
+            np.subtract.at(took_ns, number, until - since)
         alone = np.array(self._step_ns[task], np.float64)
-        work = (alone[steps] * busy_ns / np.maximum(ended - began, 1)).sum() / alone.sum()
+        work = (alone[steps] * busy_ns / np.maximum(took_ns, 1)).sum() / alone.sum()
         return float(work) * _SECOND_NS / total_ns
 
 

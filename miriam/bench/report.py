@@ -63,8 +63,8 @@ class NormalReport:
 class RowReport:
     """One workload under one policy; ``criticals`` only where there are several.
 
-    ``gap_us``, ``world``, ``scale``, ``normals`` as in `Point`, where the benchmark has them;
-    ``n`` with a gap: critical requests measured. ``deep``: the closer look, if there was one.
+    ``gap_us``, ``world``, ``scale``, ``rates_hz``, ``normals`` as in `Point`, where the benchmark
+    has them; ``n`` with a gap: critical requests measured. ``deep``: the closer look, if there was one.
     """
 
     workload: str
@@ -83,6 +83,7 @@ class RowReport:
     world: str | UnsetType = UNSET
     n: int | UnsetType = UNSET
     scale: float | UnsetType = UNSET
+    rates_hz: tuple[float, ...] | UnsetType = UNSET
     normals: int | UnsetType = UNSET
     deep: Deep | UnsetType = UNSET
 
@@ -143,6 +144,7 @@ def _row(result: BenchResult, row: RowFigures) -> RowReport:
         world=_known(point.world),
         n=UNSET if point.gap_us is None else critical[0].requests,
         scale=_known(point.scale),
+        rates_hz=_known(point.rates_hz),
         normals=_known(point.normals),
         deep=_known(row.deep),
     )

@@ -29,12 +29,14 @@ class Point:
     """Where a workload stands in a grid of them; None where the grid has no such axis.
 
     ``gap_us``: from a critical completion to the next arrival. ``world``: the device, by name.
-    ``scale``: factor on the given rates. ``normals``: number of normal tasks.
+    ``scale``: factor on the given rates. ``rates_hz``: those that came of it, in the order of
+    the tasks. ``normals``: number of normal tasks.
     """
 
     gap_us: float | None = None
     world: str | None = None
     scale: float | None = None
+    rates_hz: tuple[float, ...] | None = None
     normals: int | None = None
 
 

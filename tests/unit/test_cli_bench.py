@@ -126,7 +126,7 @@ def test_a_block_dropped_or_run_twice_exits_1(
     mdtb: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, times: int, what: str
 ) -> None:
     run = HostRequest.run
-    struck = []
+    struck: list[int] = []
 
     def faulty(self: HostRequest, step: int, blocks: range | None = None) -> None:
         # Solo runs ask for all blocks; the fault strikes one shard of one co-run request.

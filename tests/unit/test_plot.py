@@ -6,8 +6,12 @@ import pytest
 from bench_fakes import MS, sample_result, task_figures
 
 from miriam.bench import BenchResult, RowFigures
-from miriam.bench.plot import chart
+from miriam.bench.charts import charts
 from miriam.errors import MissingCapabilityError
+
+
+def chart(result: BenchResult) -> bytes:
+    return charts(result)[0].png
 
 
 def test_the_chart_is_a_png_and_the_same_every_time() -> None:

@@ -39,7 +39,7 @@ Jobs = Annotated[
     int | None, typer.Option("--jobs", help="Processes side by side; one per core by default.")
 ]
 Json = Annotated[str | None, typer.Option("--json", help="Write the report here; - is stdout.")]
-Plot = Annotated[str | None, typer.Option("--plot", help="Write the charts (one PNG) here.")]
+Plot = Annotated[str | None, typer.Option("--plot", help="Write the main chart (PNG) here.")]
 Html = Annotated[
     str | None, typer.Option("--html", help="Write charts and tables as one HTML file here.")
 ]
@@ -80,8 +80,7 @@ def run_study(options: Options, targets: Targets, jobs: int | None) -> None:
     """Run a benchmark, print its table and write its files; exits 1 for a wrong output."""
     # Only a run needs numpy and the models; --help and --version do without.
     from miriam import bench
-    from miriam.bench import html, output, studies, table
-    from miriam.bench import plot as charts
+    from miriam.bench import charts, html, output, studies, table
     from miriam.cli.bench.progress import Progress
 
     for option, target in (
@@ -96,7 +95,7 @@ def run_study(options: Options, targets: Targets, jobs: int | None) -> None:
     if targets.json is not None:
         output.write("--json", targets.json, bench.encode(result))
     if targets.plot is not None:
-        output.write("--plot", targets.plot, charts.chart(result))
+        output.write("--plot", targets.plot, charts.charts(result)[0].png)
     if targets.html is not None:
         output.write("--html", targets.html, html.page(result))
     table.show(result, Console(stderr=targets.json == output.STANDARD_OUTPUT))

@@ -1,64 +1,36 @@
-"""One chart of a benchmark: critical latency, throughput and occupancy."""
+"""Bars per workload and policy: critical latency, throughput and occupancy."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from miriam.bench.charts.style import Chart, colour, new_figure, png
 from miriam.bench.metrics import BenchResult, RowFigures
-from miriam.errors import MissingCapabilityError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _Figure = Callable[[RowFigures], float | None]
-# Okabe and Ito's palette: told apart with any colour vision. Miriam is always the green one.
-_COLOURS = {
-    "miriam": "#009E73",
-    "sequential": "#7F7F7F",
-    "multistream": "#D55E00",
-    "gate": "#E69F00",
-}
 _GROUP = 0.86
 _LOG_ABOVE = 6
+_NAMED = 2
 # Where nothing is known there is no bar, and a logarithm still exists.
 _UNKNOWN = 1e-9
-_OTHERS = ("#0072B2", "#CC79A7", "#56B4E9", "#F0E442")
 
 
-def require_plot() -> None:
-    """MissingCapabilityError if matplotlib is not installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise MissingCapabilityError(
-            "--plot", "matplotlib is not installed", "pip install 'miriam-gpu[plot]'"
-        ) from error
-
-
-def chart(result: BenchResult) -> bytes:
-    """A PNG with three panels of grouped bars, one group per workload, one bar per policy.
-
-    MissingCapabilityError if matplotlib is not installed.
-    """
-    require_plot()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(15, 4.6), layout="constrained")
-    FigureCanvasAgg(figure)
+def charts(result: BenchResult) -> list[Chart]:
+    """One chart of three panels, one group per workload, one bar per policy."""
+    workloads = len(dict.fromkeys(row.workload for row in result.rows))
+    bars = workloads * len(result.policies)
+    figure = new_figure(result, width=max(15, 0.75 * bars), height=4.6)
     latency, throughput, occupancy = figure.subplots(1, 3)
     _latency(latency, result)
     _throughput(throughput, result)
     _occupancy(occupancy, result)
-    kind = "simulated" if result.simulated else "measured"
-    figure.suptitle(f"{result.title}, {kind} ({result.device})", fontweight="bold")
     handles, labels = occupancy.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
-    png = io.BytesIO()
-    figure.savefig(png, format="png", dpi=150)
-    return png.getvalue()
+    return [Chart("Critical latency, throughput and occupancy", png(figure))]
 
 
 def _latency(axes: Axes, result: BenchResult) -> None:
@@ -101,12 +73,11 @@ def _bars(
 ) -> None:
     """Bars with their value above; a line from the bar to ``tops``, where there are any."""
     width = _GROUP / len(result.policies)
-    for index, policy in enumerate(result.policies):
+    for policy in result.policies:
         chosen = [i for i, row in enumerate(result.rows) if row.policy == policy]
         places = [_place(result, result.rows[i]) for i in chosen]
-        colour = _COLOURS.get(policy, _OTHERS[index % len(_OTHERS)])
         known = [heights[i] or _UNKNOWN for i in chosen]
-        axes.bar(places, known, width * 0.92, color=colour, label=policy)
+        axes.bar(places, known, width * 0.92, color=colour(policy), label=policy)
         ends = [(tops or heights)[i] or _UNKNOWN for i in chosen]
         axes.vlines(places, known, ends, color="black", linewidth=1)
         for i, place, end in zip(chosen, places, ends, strict=True):
@@ -129,7 +100,9 @@ def _place(result: BenchResult, row: RowFigures) -> float:
 
 def _name(result: BenchResult, workload: str) -> str:
     row = next(row for row in result.rows if row.workload == workload)
-    tasks = [" + ".join(task.task for task in part) for part in (row.critical, row.normal)]
+    tasks = [", ".join(task.task for task in part) for part in (row.critical, row.normal)]
+    if len(row.tasks) > _NAMED:
+        tasks = [f"{len(row.critical)} critical", f"{len(row.normal)} normal"]
     return f"{workload}\n{tasks[0]}\n+ {tasks[1]}"
 
 
