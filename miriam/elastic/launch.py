@@ -7,6 +7,7 @@ import struct
 from miriam.kernels import Dim3
 
 _LAYOUT = struct.Struct("<5I4xQQ")
+LAUNCH_BYTES = _LAYOUT.size
 
 
 def launch_bytes(grid: Dim3, start: int, count: int, *, counter: int = 0, quota: int = 0) -> bytes:

@@ -10,6 +10,7 @@ from miriam.elastic.cuda.rules import RULES
 # reason, the line that it points to, source
 REFUSED = (
     ("parse-error", 2, "__global__ void k(int* a) {\n  a[0] = = 3;\n}\n"),
+    ("too-large", 1, "__global__ void k(int* a) {\n" + "a[0] += a[1] * 3;\n" * 25_000 + "}\n"),
     ("nesting-too-deep", None, "__global__ void k(int* a) {\n" + "if (a[0])\n" * 3_000 + ";\n}\n"),
     ("reserved-name", 2, "__global__ void k(int* a) {\n  int miriam_x = 1; a[0] = miriam_x;\n}\n"),
     ("reserved-name", 2, "__device__ void k__body() {}\n__global__ void k(int* a) { a[0] = 1; }\n"),

@@ -79,9 +79,10 @@ def _is_wanted(name: str, kernels: Collection[str] | None) -> bool:
 
 def _check(path: str, unit: Unit, kernels: Collection[str] | None) -> None:
     if not unit.kernels:
-        wrong = next((n for n in walk(unit.root) if n.is_error or n.is_missing), None)
-        if wrong is not None:
-            raise unit.text.error(wrong.start_byte, "this is not CUDA C++ as the parser knows it")
+        wrong = [n for n in walk(unit.root) if n.is_error or n.is_missing]
+        if wrong:
+            closest = min(wrong, key=lambda n: n.end_byte - n.start_byte)
+            raise unit.text.error(closest.start_byte, "this is not CUDA C++ as the parser knows it")
         raise SourceError(path, 1, "there is no __global__ function with a body in it")
     known = {k.qualified for k in unit.kernels} | {k.name for k in unit.kernels}
     for name in kernels or ():

@@ -65,7 +65,7 @@ class Names:
             found |= {o for o in self._operators if _parameter_types(o) & known} - seen
             seen |= found
             todo = {w for i in found for w in i.words} - known
-        items = tuple(i for i in self._unit.items if i in seen)
+        items = tuple(sorted(seen, key=lambda i: i.start))
         return Reach(self._unit, kernel, items, indices, _virtual(items, indices), given)
 
     def _instance_words(self, kernel: Item) -> frozenset[str]:

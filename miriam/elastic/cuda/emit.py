@@ -17,6 +17,7 @@ from miriam.elastic.cuda.forms import FORMS, wrapper
 from miriam.elastic.cuda.names import BARRIERS, is_host_header
 from miriam.elastic.cuda.parse import Item, Unit
 from miriam.elastic.cuda.render import Edit, insertion, line_directive, render
+from miriam.elastic.cuda.signature import loop_bounds
 from miriam.elastic.cuda.structure import included
 from miriam.elastic.cuda.subject import Subject
 from miriam.elastic.cuda.syntax import called_name, callee, find, last_name, text, words
@@ -55,8 +56,8 @@ def emit(plans: Sequence[Plan], title: str) -> str:
     def elastic(item: Item) -> str:
         return _kernel(kernels[item]) if item in kernels else _helper(helpers[item], item)
 
-    context = [i for i in unit.items if i in kept or _is_needed(i, foreign)]
-    changed = [i for i in unit.items if i in kernels or i in helpers]
+    context = [*kept, *(i for i in unit.headers if _is_needed(i, foreign))]
+    changed = [*kernels, *helpers]
     originals = [_ORIGINALS, *_scoped(context, lambda i: _original(unit, i)), "#endif"]
     return "\n".join([title, _header(), *originals, "", *_scoped(changed, elastic), ""])
 
@@ -67,7 +68,7 @@ def original(subjects: Mapping[Subject, frozenset[str]]) -> str:
     unit = reached[0].unit
     foreign = frozenset(n for names in subjects.values() for n in names)
     kept = {i for r in reached for i in (*r.items, r.kernel)}
-    items = [i for i in unit.items if i in kept or _is_needed(i, foreign)]
+    items = [*kept, *(i for i in unit.headers if _is_needed(i, foreign))]
     return "\n".join([*_scoped(items, lambda i: _original(unit, i)), ""])
 
 
@@ -81,7 +82,7 @@ def _is_needed(item: Item, foreign: frozenset[str]) -> bool:
     if item.kind == "include":
         host_only = is_host_header(included(item.node)) and "std" not in foreign
         return bool(foreign) and not host_only
-    return item.kind == "using" and bool(foreign)
+    return bool(foreign)
 
 
 @cache
@@ -94,8 +95,9 @@ def _is_virtual(reached: Reach, item: Item) -> bool:
 
 
 def _scoped(items: Iterable[Item], written: Callable[[Item], str]) -> Iterator[str]:
-    """The texts of ``items``, neighbours in one namespace together inside it."""
-    for opener, group in groupby(items, key=lambda i: i.opener):
+    """The texts of ``items`` in source order, neighbours in one namespace together inside it."""
+    ordered = sorted(items, key=lambda i: i.start)
+    for opener, group in groupby(ordered, key=lambda i: i.opener):
         yield from (f"{o} {{" for o in opener)
         yield from (written(i) for i in group)
         if opener:
@@ -147,9 +149,11 @@ def _kernel(plan: Plan) -> str:
             counted=flow.counted,
             whole_warps=flow.whole_warps,
         )
-        tail = f" {parts.tail}" if parts.tail else ""
+        before, after = head, f" {parts.tail}" if parts.tail else ""
+        if form != "slice":
+            before, after = loop_bounds(before), loop_bounds(after)
         lines += template
-        lines.append(f"{declaration(f'{head} {item.name}__{form}', given)}{tail} {statements}")
+        lines.append(f"{declaration(f'{before} {item.name}__{form}', given)}{after} {statements}")
     return "\n".join(lines)
 
 

@@ -14,13 +14,13 @@ from miriam.elastic.cuda.syntax import (
     declarator,
     find,
     function_declarator,
+    language,
     last_name,
     text,
     words,
 )
 from miriam.elastic.cuda.text import Text
 from miriam.elastic.cuda.view import parser_view
-from miriam.errors import MissingCapabilityError
 
 Kind = Literal["kernel", "device", "host", "data", "include", "using"]
 
@@ -70,30 +70,28 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A parsed file: its items in order, and where ``__global__`` was not understood."""
+    """A parsed file: its items in order, and what is asked of all of them again and again.
+
+    ``kernels`` are those with a body, ``headers`` the includes and using directives, ``names`` all
+    that is declared. ``unparsed``: where a ``__global__`` stands that was not understood.
+    """
 
     text: Text
     root: Node
     items: tuple[Item, ...]
+    kernels: tuple[Item, ...]
+    headers: tuple[Item, ...]
+    names: frozenset[str]
     unparsed: tuple[int, ...]
-
-    @property
-    def kernels(self) -> tuple[Item, ...]:
-        """The kernels that have a body."""
-        return tuple(i for i in self.items if i.kind == "kernel" and i.body is not None)
 
 
 def parse(source: Text) -> Unit:
     """Parse preprocessed CUDA C++; MissingCapabilityError without tree-sitter."""
-    try:
-        import tree_sitter_cuda
-        from tree_sitter import Language, Parser
-    except ImportError as error:
-        raise MissingCapabilityError(
-            "elasticize", "tree-sitter is not installed", "pip install miriam-gpu[elastic]"
-        ) from error
+    grammar = language()
+    from tree_sitter import Parser
+
     view = parser_view(source.data)
-    root = Parser(Language(tree_sitter_cuda.language())).parse(view).root_node
+    root = Parser(grammar).parse(view).root_node
     items = tuple(_items(root, source))
     known = [
         (i.start, i.node.end_byte)
@@ -102,7 +100,15 @@ def parse(source: Text) -> Unit:
     ]
     marks = (m.start() for m in re.finditer(rb"\b__global__\b", source.data))
     unparsed = tuple(m for m in marks if not any(a <= m < b for a, b in known))
-    return Unit(source, root, items, unparsed)
+    return Unit(
+        text=source,
+        root=root,
+        items=items,
+        kernels=tuple(i for i in items if i.kind == "kernel" and i.body is not None),
+        headers=tuple(i for i in items if i.kind in ("include", "using")),
+        names=frozenset(n for i in items for n in i.names),
+        unparsed=unparsed,
+    )
 
 
 def _items(root: Node, source: Text) -> Iterator[Item]:

@@ -14,7 +14,7 @@ from miriam.elastic.cuda.text import Text, excerpt
 from miriam.errors import MissingCapabilityError, SourceError, UsageError
 
 _CHILD = Path(__file__).parent / "pcpp_child.py"
-_SECONDS = 20
+_SECONDS = 15
 _MEMORY_BYTES = 1 << 30
 _MOST_BYTES = 16 << 20
 # What nvcc 13 defines and headers ask for.
@@ -39,7 +39,7 @@ def preprocess(
     """The text that nvcc's front end would see for ``arch`` (``sm_87``), without comments.
 
     Includes that are found are put in place; the others stay as they are. SourceError where
-    the source is no text, breaks the preprocessor or makes it exceed its limits (20 s, 1 GiB).
+    the source is no text, breaks the preprocessor or makes it exceed its limits (15 s of CPU time, 1 GiB).
     """
     if importlib.util.find_spec("pcpp") is None:
         raise MissingCapabilityError(

@@ -12,8 +12,9 @@ from miriam.elastic.cuda.subject import Refusal, Subject
 
 Rule = Callable[[Subject], Iterator[Refusal]]
 
-# The first four make sure that the others can be asked.
+# The first five make sure that the others can be asked.
 RULES: tuple[Rule, ...] = (
+    structure.size,
     structure.parse_error,
     structure.nesting,
     structure.reserved_name,

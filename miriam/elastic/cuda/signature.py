@@ -11,6 +11,7 @@ from miriam.elastic.cuda.render import Edit, one_line
 from miriam.elastic.cuda.syntax import declarator, find, text
 from miriam.elastic.cuda.text import Text
 
+_BOUNDS = "__launch_bounds__"
 _ABSTRACT = {None, "abstract_pointer_declarator"}
 
 
@@ -68,6 +69,24 @@ def kernel_signature(source: Text, kernel: Item) -> Signature:
         forwarded=tuple(forwarded),
         problem=problem,
     )
+
+
+def loop_bounds(specifiers: str) -> str:
+    """``specifiers`` as a loop form has them: launch bounds that leave the blocks per SM open.
+
+    The header's macro then says for how many resident blocks the form is compiled.
+    """
+    begin = specifiers.find(_BOUNDS)
+    if begin < 0:
+        return specifiers
+    depth = 0
+    for character in specifiers[begin + len(_BOUNDS) :]:
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth == 1:
+            return specifiers
+        if not depth and character == ")":
+            break
+    return specifiers.replace(_BOUNDS, "MIRIAM_LOOP_BOUNDS", 1)
 
 
 def _parameters(signature: Node) -> list[Node]:

@@ -18,6 +18,7 @@ from miriam.elastic.cuda.unresolved import unknown, unresolved
 from miriam.elastic.cuda.waits import waiting_loop
 
 DEEPEST = 150
+_MOST_BYTES = 400 << 10
 _INDICES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 _DECLARES = (
     "init_declarator",
@@ -46,6 +47,14 @@ _ASM = re.compile(
 )
 _ASM_COPY = re.compile(r"cp\.async\b")
 _ASM_WAIT = re.compile(r"cp\.async\.wait")
+
+
+def size(subject: Subject) -> Iterator[Refusal]:
+    """A function is longer than anybody writes, and would take minutes to look at."""
+    for item in subject.reached.functions:
+        if item.node.end_byte - item.start > _MOST_BYTES:
+            detail = f"{item.name} has more than {_MOST_BYTES >> 10} KiB"
+            yield Refusal("too-large", detail, item.start)
 
 
 def parse_error(subject: Subject) -> Iterator[Refusal]:
@@ -81,7 +90,7 @@ def reserved_name(subject: Subject) -> Iterator[Refusal]:
     """A name that the generated code uses is taken."""
     kernel = subject.reached.kernel
     ours = {f"{kernel.name}__{form}" for form in (*FORMS, "body")}
-    taken = {n for i in subject.reached.unit.items for n in i.names} & ours
+    taken = subject.reached.unit.names & ours
     for item in subject.items:
         for word in sorted(w for w in item.words if _RESERVED.fullmatch(w)):
             detail = f"{word}: names that begin so belong to the generated code"
@@ -94,8 +103,8 @@ def forwarding(subject: Subject) -> Iterator[Refusal]:
     """A parameter or template parameter can not be handed on."""
     kernel = subject.reached.kernel
     problem = subject.signature.problem
-    same = [k for k in subject.reached.unit.kernels if k.qualified == kernel.qualified]
-    if any(_is_special(k) for k in same):
+    kernels = subject.reached.unit.kernels if subject.signature.template else ()
+    if any(k.name == kernel.name and _is_special(k) for k in kernels):
         problem = "the kernel template has a specialization"
     if problem:
         yield Refusal("parameter-forwarding", problem, kernel.node.start_byte)
@@ -280,7 +289,7 @@ def spin_wait(subject: Subject) -> Iterator[Refusal]:
 
 def missing_include(subject: Subject) -> Iterator[Refusal]:
     """A header was not found, and the kernel uses a name that it may define."""
-    includes = (i.node for i in subject.reached.unit.items if i.kind == "include")
+    includes = (i.node for i in subject.reached.unit.headers if i.kind == "include")
     missing = [n for n in includes if not is_known_header(included(n))]
     needs = sorted(unknown(unresolved(subject))) if missing else []
     if needs:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
-from tree_sitter import Node
+from miriam.errors import MissingCapabilityError
 
+if TYPE_CHECKING:
+    from tree_sitter import Language, Node, Query
+
+_LARGE_BYTES = 100_000  # from here on a query is faster than a walk, its making included
 WORD = re.compile(r"[A-Za-z_]\w*")
 _DECLARATORS = {
     "pointer_declarator",
@@ -53,7 +59,39 @@ def walk(node: Node, skip: Collection[str] = ()) -> Iterator[Node]:
 
 def find(node: Node, *types: str) -> list[Node]:
     """The nodes of these types in ``node``, itself included, in source order."""
-    return [n for n in walk(node) if n.type in types]
+    if node.end_byte - node.start_byte < _LARGE_BYTES:
+        return [n for n, kind in _listed(node) if kind in types]
+    from tree_sitter import QueryCursor
+
+    found = QueryCursor(_query(types)).captures(node).get("found", [])
+    return sorted(found, key=lambda n: (n.start_byte, -n.end_byte))
+
+
+# The rules ask the same few functions again and again.
+@lru_cache(maxsize=32)
+def _listed(node: Node) -> tuple[tuple[Node, str], ...]:
+    return tuple((n, n.type) for n in walk(node))
+
+
+@cache
+def _query(types: tuple[str, ...]) -> Query:
+    from tree_sitter import Query
+
+    known = (t for t in types if language().id_for_node_kind(t, True))
+    return Query(language(), "[" + " ".join(f"({t})" for t in known) + "] @found")
+
+
+@cache
+def language() -> Language:
+    """tree-sitter's CUDA C++; MissingCapabilityError where it is not installed."""
+    try:
+        import tree_sitter_cuda
+        from tree_sitter import Language
+    except ImportError as error:
+        raise MissingCapabilityError(
+            "elasticize", "tree-sitter is not installed", "pip install miriam-gpu[elastic]"
+        ) from error
+    return Language(tree_sitter_cuda.language())
 
 
 def declarator(node: Node) -> Node | None:
