@@ -7,7 +7,10 @@ import sys
 
 import pytest
 
-EXTRAS = {"torch", "matplotlib", "cuda", "elftools", "safetensors", "PIL", "simpy", "hypothesis"}
+EXTRAS = {
+    *("torch", "matplotlib", "cuda", "elftools", "safetensors", "PIL", "simpy", "hypothesis"),
+    *("tree_sitter", "tree_sitter_cuda", "pcpp"),
+}
 COMMAND_LINE = {"typer", "click", "rich"}
 
 
@@ -22,7 +25,9 @@ def test_the_package_alone_imports_nothing_heavy() -> None:
     assert imported("miriam") & (EXTRAS | COMMAND_LINE | {"numpy", "msgspec"}) == set()
 
 
-@pytest.mark.parametrize("folder", ["kernels", "compile", "shrink", "coordinator", "devices"])
+@pytest.mark.parametrize(
+    "folder", ["kernels", "elastic", "compile", "shrink", "coordinator", "devices", "devices.host"]
+)
 def test_a_core_folder_needs_no_extra(folder: str) -> None:
     assert imported(f"miriam.{folder}") & (EXTRAS | COMMAND_LINE) == set()
 

@@ -16,9 +16,12 @@ from miriam.devices.host.arrays import check_arrays
 from miriam.devices.host.build import Builder, default_cache_dir, load_library
 from miriam.devices.host.kernel import HostKernel
 from miriam.devices.host.runtime import Launch, Memory, Runtime, process_runtime
+from miriam.devices.host.slices import elastic_file, slice_entries
+from miriam.elastic.launch import LAUNCH_BYTES, launch_bytes
 from miriam.errors import UnknownNameError, UsageError
 from miriam.kernels import Argument, Buffer, Pointer, Program, Step
 
+_POINTER_BYTES = ctypes.sizeof(ctypes.c_void_p)
 _SCALARS = {"int32": "i4", "float32": "f4"}  # as describe() in shim/entry.hpp has them
 
 
@@ -41,11 +44,12 @@ class Host:
         self._builder = Builder(cache_dir or default_cache_dir())
         self._runtime = process_runtime(self._builder.runtime)
 
-    def load(self, program: Program, weights: Arrays) -> HostProgram:
+    def load(self, program: Program, weights: Arrays, *, elastic: bool = False) -> HostProgram:
         """Compile ``program`` and take a read-only copy of ``weights``, one per weight buffer.
 
-        UsageError for weights or arguments that do not fit, and for kernels without source;
-        SourceError where g++ refuses.
+        ``elastic``: the slice forms too, for ``HostRequest.run_slice``. UsageError for weights or
+        arguments that do not fit, and for kernels without source; SourceError where g++ refuses;
+        errors of ``slice_entries``.
         """
         for step in program.steps:
             if not step.kernel.source:
@@ -56,7 +60,14 @@ class Host:
                     "simulator only: choose --device sim:<gpu>, without computing outputs",
                 )
         check_arrays(f"program {program.name} weight", program.named("weight"), weights)
-        return HostProgram(self, self._runtime, program, weights, self._compile(program))
+        kernels = self._compile_all(_names(program))
+        slices = {}
+        if elastic:
+            entries = slice_entries(program)
+            texts = {source: elastic_file(source).source for source in entries}
+            made = self._compile_all({s: sorted(e.values()) for s, e in entries.items()}, texts)
+            slices = {(s, n): made[s, e] for s, found in entries.items() for n, e in found.items()}
+        return HostProgram(self, self._runtime, program, weights, kernels, slices)
 
     def compile(
         self, path: Path, names: Sequence[str], source: str | None = None
@@ -73,12 +84,13 @@ class Host:
         """Memory for kernels that are launched directly; ``guard_bytes`` around each fault."""
         return Memory(self._runtime, buffers, guard_bytes)
 
-    def _compile(self, program: Program) -> dict[tuple[str, str], HostKernel]:
-        names: dict[str, set[str]] = {}
-        for step in program.steps:
-            names.setdefault(step.kernel.source, set()).add(step.kernel.name)
+    def _compile_all(
+        self, names: Mapping[str, Sequence[str]], texts: Mapping[str, str] | None = None
+    ) -> dict[tuple[str, str], HostKernel]:
+        """The kernels ``names`` of each source file; ``texts`` stand for files."""
+        given = texts or {}
         with ThreadPoolExecutor(self.workers) as pool:
-            built = pool.map(lambda s: self.compile(Path(s), sorted(names[s])), names)
+            built = pool.map(lambda s: self.compile(Path(s), names[s], given.get(s)), names)
         made = zip(names, built, strict=True)
         return {(source, name): k for source, found in made for name, k in found.items()}
 
@@ -93,10 +105,13 @@ class HostProgram:
         program: Program,
         weights: Arrays,
         kernels: Mapping[tuple[str, str], HostKernel],
+        slices: Mapping[tuple[str, str], HostKernel],
     ) -> None:
         self.host, self.program = host, program
         self._runtime = runtime
-        self._kernels = [kernels[s.kernel.source, s.kernel.name] for s in program.steps]
+        used = [(s.kernel.source, s.kernel.name) for s in program.steps]
+        self._kernels = [kernels[key] for key in used]
+        self._slices = [slices.get(key) for key in used]
         for step, kernel in zip(program.steps, self._kernels, strict=True):
             _check_signature(program, step, kernel.signature)
         buffers = program.named("weight")
@@ -107,7 +122,9 @@ class HostProgram:
 
     def request(self) -> HostRequest:
         """A request with buffers and counters of its own; its buffers hold NaN until written."""
-        return HostRequest(self.host, self._runtime, self.program, self._weights, self._kernels)
+        return HostRequest(
+            self.host, self._runtime, self.program, self._weights, self._kernels, self._slices
+        )
 
 
 class HostRequest:
@@ -120,16 +137,20 @@ class HostRequest:
         program: Program,
         weights: Memory,
         kernels: Sequence[HostKernel],
+        slices: Sequence[HostKernel | None],
     ) -> None:
         self._host, self._runtime, self._program, self._weights = host, runtime, program, weights
         self._buffers = {b.name: b for b in program.buffers if b.role != "weight"}
         self._memory = Memory(runtime, tuple(self._buffers.values()))
         self._memory.poison()
         self._runs = tuple(np.zeros(s.kernel.blocks, np.int32) for s in program.steps)
+        self._slice = ctypes.create_string_buffer(LAUNCH_BYTES)
+        # In front of a step's arguments: the slice form's, which the original is not shown.
         self._arguments = [self._pack(step.args) for step in program.steps]
-        self._launches = [
-            self._launch(step, kernel, index)
-            for index, (step, kernel) in enumerate(zip(program.steps, kernels, strict=True))
+        self._launches = [self._launch(i, kernel) for i, kernel in enumerate(kernels)]
+        self._slices = [
+            None if kernel is None else self._launch(i, kernel, first=0)
+            for i, kernel in enumerate(slices)
         ]
 
     def write(self, inputs: Arrays) -> None:
@@ -157,6 +178,25 @@ class HostRequest:
             )
         self._runtime.launch(Launch.from_buffer_copy(self._launches[step]), chosen)
 
+    def run_slice(self, step: int, start: int, count: int) -> None:
+        """Run ``count`` logical blocks from ``start`` on with the slice form of the step's kernel.
+
+        UsageError for a step that was loaded without it or has no such blocks; ExecutionError as
+        ``run``.
+        """
+        prepared = self._slices[step]
+        spec = self._program.steps[step]
+        if prepared is None:
+            raise UsageError(f"step {spec.name}", "loaded as elastic", spec.rigid or "original")
+        if not (start >= 0 and 0 < count <= spec.kernel.blocks - start):
+            rule = f"blocks below {spec.kernel.blocks}"
+            raise UsageError(f"step {spec.name} slice", rule, (start, count))
+        self._slice.raw = launch_bytes(spec.kernel.grid, start, count)
+        launch = Launch.from_buffer_copy(prepared)
+        launch.grid = (count, 1, 1)
+        launch.runs = self._runs[step][start:].ctypes.data
+        self._runtime.launch(launch, np.arange(count, dtype=np.int64))
+
     def run_all(self) -> None:
         """Run all logical blocks of all steps, step by step."""
         for step in range(len(self._launches)):
@@ -179,13 +219,15 @@ class HostRequest:
         """How often each logical block ran so far: one array per step, a copy."""
         return tuple(counts.copy() for counts in self._runs)
 
-    def _launch(self, step: Step, kernel: HostKernel, index: int) -> Launch:
+    def _launch(self, index: int, kernel: HostKernel, first: int = 1) -> Launch:
+        """A launch of step ``index`` whose parameters begin at ``first`` of its arguments."""
+        step = self._program.steps[index]
         spec = step.kernel
         return kernel.prepare(
             f"{spec.name} (step {step.name})",
             spec.grid,
             spec.block,
-            ctypes.addressof(self._arguments[index][0]),
+            ctypes.addressof(self._arguments[index][0]) + first * _POINTER_BYTES,
             self._runs[index],
             shared_bytes=spec.dynamic_shared_bytes,
             workers=self._host.workers,
@@ -194,7 +236,7 @@ class HostRequest:
 
     def _pack(self, args: Sequence[Argument]) -> tuple[ctypes.Array[ctypes.c_void_p], object]:
         """The array of addresses of the argument values, and what keeps the values alive."""
-        values = [self._value(arg) for arg in args]
+        values = [self._slice, *(self._value(arg) for arg in args)]
         pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
         return pointers, values
 
@@ -208,6 +250,14 @@ class HostRequest:
         return ctypes.c_void_p(
             memory.address(arg.buffer) + arg.offset * (buffer.bytes // buffer.size)
         )
+
+
+def _names(program: Program) -> dict[str, list[str]]:
+    """The kernels that each source file of ``program`` has to give."""
+    names: dict[str, set[str]] = {}
+    for step in program.steps:
+        names.setdefault(step.kernel.source, set()).add(step.kernel.name)
+    return {source: sorted(found) for source, found in names.items()}
 
 
 def _indices(blocks: range | Sequence[int]) -> NDArray[np.int64]:

@@ -55,7 +55,7 @@ class SimDevice:
         ]
         programs = None
         if self._host is not None:
-            programs = [self._host.load(t.program, t.weights) for t in tasks]
+            programs = [self._host.load(t.program, t.weights, elastic=True) for t in tasks]
         return SimSession(self.model, mix, policy, forms, programs, observers)
 
     def _solo_ns(self, program: Program) -> tuple[int, ...]:

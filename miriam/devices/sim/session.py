@@ -290,7 +290,7 @@ class SimSession:
             grant,
             self._zones,
             self._ledger,
-            self._execute(run),
+            self._execute(run, elastic=True),
             lambda: self._stop(run, step),
         )
         return step
@@ -334,10 +334,12 @@ class SimSession:
     def _zones(self, grant: Grant) -> int:
         return self._machine.zones(grant.sms)
 
-    def _execute(self, run: Run) -> Execute | None:
+    def _execute(self, run: Run, *, elastic: bool = False) -> Execute | None:
         io, step = run.io, run.step
         if io is None:
             return None
+        if elastic:
+            return partial(io.run_slice, step)
         return lambda first, blocks: io.run(step, range(first, first + blocks))
 
     def _stop(self, run: Run, step: ElasticStep) -> None:
