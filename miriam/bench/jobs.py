@@ -17,6 +17,7 @@ from miriam.bench.workloads import WorkloadTask
 from miriam.coordinator import Task, policies
 from miriam.devices.contract import Arrays, Completion, Device
 from miriam.devices.observe import Observer
+from miriam.kernels import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ class Workshop:
 
     def run(self, job: Job, passed: Callable[[float], None] = lambda share: None) -> JobRecord:
         """Run ``job``; ``passed`` hears which share of its window has passed."""
-        device = self._device(job.machine, job.compute)
+        device = self.device(job.machine, job.compute)
         networks = self._networks_for(device)
         computes = job.compute or not device.simulated
         loads = [_load(job, task, networks, computes) for task in job.tasks]
@@ -115,7 +116,8 @@ class Workshop:
             deep=look.result() if look else None,
         )
 
-    def _device(self, machine: Machine, compute: bool) -> Device:
+    def device(self, machine: Machine, compute: bool = False) -> Device:
+        """The device of ``machine``."""
         key = machine, compute
         if key not in self._devices:
             self._devices[key] = self.open_device(machine, compute)
@@ -130,15 +132,19 @@ class Workshop:
     def _beside(self, job: Job, device: Device) -> Beside | None:
         if not device.simulated or not any(task.critical for task in job.tasks) or job.solo:
             return None
-        steps = [self._steps(job.machine, task.network) for task in job.tasks]
+        steps = [self.steps(job.machine, task.network) for task in job.tasks]
         return Beside([task.critical for task in job.tasks], steps)
 
-    def _steps(self, machine: Machine, network: str) -> tuple[int, ...]:
+    def program(self, machine: Machine, network: str) -> Program:
+        """The program of ``network`` for ``machine``."""
+        return self._networks_for(self.device(machine)).program(network)
+
+    def steps(self, machine: Machine, network: str) -> tuple[int, ...]:
+        """The time alone of each step of ``network``, ns."""
         key = machine, network
         if key not in self._step_ns:
-            device = self._device(machine, False)
-            program = self._networks_for(device).program(network)
-            self._step_ns[key] = step_times(device, program)
+            program = self.program(machine, network)
+            self._step_ns[key] = step_times(self.device(machine), program)
         return self._step_ns[key]
 
 

@@ -54,3 +54,10 @@ class Options:
     def network(self, name: str) -> str:
         """The network ``name`` in the chosen launch geometry."""
         return name if self.geometry == "ours" else f"{name}-{self.geometry}"
+
+    def pair(self, text: str) -> tuple[str, str]:
+        """The critical and the normal network of ``critical+normal``; UsageError if it is not."""
+        critical, joint, normal = text.partition("+")
+        if not joint or not critical or not normal:
+            raise UsageError("workload", "two networks, critical+normal", text)
+        return critical, normal

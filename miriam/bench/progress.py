@@ -48,7 +48,7 @@ class Beside(Observer):
         """
         chosen = zip(completions, self._critical, strict=True)
         busy = [(c.start_ns, c.finish_ns) for done, critical in chosen if critical for c in done]
-        edges, shares, total_ns = _cumulative(busy)
+        edges, shares, total_ns = cumulative(busy)
         return [
             None if critical or not total_ns else self._rate(task, edges, shares, total_ns)
             for task, critical in enumerate(self._critical)
@@ -91,7 +91,7 @@ class _Steps(Observer):
         self.step_ns[step] = max(1, ended_ns - began_ns)
 
 
-def _cumulative(
+def cumulative(
     busy: Sequence[tuple[int, int]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
     """Where the union of intervals begins and ends, how much of it has passed there, its length."""

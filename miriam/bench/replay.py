@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from miriam.bench import studies
-from miriam.bench.execute import Executor
+from miriam.bench import pruning, studies
+from miriam.bench.execute import Executor, workshop
 from miriam.bench.options import Options
 from miriam.bench.report import encode
 from miriam.errors import UsageError, VerificationError
@@ -32,11 +32,18 @@ def replay(data: bytes, options: Options, executor: Executor) -> bytes:
 
     The new report's bytes, equal to ``data``.
     """
-    again = encode(studies.run(options, executor))
+    again = document(options, executor)
     if again != data:
         where = first_difference(msgspec.json.decode(data), msgspec.json.decode(again))
         raise VerificationError(f"replay: {where or 'the same figures in other bytes'}")
     return again
+
+
+def document(options: Options, executor: Executor) -> bytes:
+    """The report that ``options`` make."""
+    if options.benchmark == pruning.NAME:
+        return pruning.encode(pruning.explore(options, workshop(options.seed)))
+    return encode(studies.run(options, executor))
 
 
 def first_difference(old: object, new: object, at: str = "") -> str | None:

@@ -64,7 +64,7 @@ class RowReport:
     """One workload under one policy; ``criticals`` only where there are several.
 
     ``gap_us``, ``world``, ``scale``, ``rates_hz``, ``normals`` as in `Point`, where the benchmark
-    has them; ``n`` with a gap: critical requests measured. ``deep``: the closer look, if there was one.
+    has them; ``n`` with a gap: critical requests measured. ``deep``: the closer look, if any.
     """
 
     workload: str

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 _Figure = Callable[[RowFigures], float | None]
 _GROUP = 0.86
 _LOG_ABOVE = 6
-_NAMED = 2
 # Where nothing is known there is no bar, and a logarithm still exists.
 _UNKNOWN = 1e-9
 
@@ -23,7 +22,7 @@ def charts(result: BenchResult) -> list[Chart]:
     """One chart of three panels, one group per workload, one bar per policy."""
     workloads = len(dict.fromkeys(row.workload for row in result.rows))
     bars = workloads * len(result.policies)
-    figure = new_figure(result, width=max(15, 0.75 * bars), height=4.6)
+    figure = new_figure(result, width=max(15, 0.95 * bars), height=4.6)
     latency, throughput, occupancy = figure.subplots(1, 3)
     _latency(latency, result)
     _throughput(throughput, result)
@@ -101,7 +100,7 @@ def _place(result: BenchResult, row: RowFigures) -> float:
 def _name(result: BenchResult, workload: str) -> str:
     row = next(row for row in result.rows if row.workload == workload)
     tasks = [", ".join(task.task for task in part) for part in (row.critical, row.normal)]
-    if len(row.tasks) > _NAMED:
+    if row.point.normals is not None:
         tasks = [f"{len(row.critical)} critical", f"{len(row.normal)} normal"]
     return f"{workload}\n{tasks[0]}\n+ {tasks[1]}"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from miriam.bench.metrics import BenchResult
+from miriam.bench.options import Options
 from miriam.errors import MissingCapabilityError
 
 if TYPE_CHECKING:
@@ -51,12 +51,34 @@ def colour(policy: str) -> str:
     return _COLOURS.get(policy, _OTHER)
 
 
-def label(result: BenchResult) -> str:
+class Labelled(Protocol):
+    """What a chart's label is made from."""
+
+    @property
+    def device(self) -> str:
+        """The device's name."""
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the figures are simulated."""
+
+    @property
+    def title(self) -> str:
+        """What was run."""
+
+    @property
+    def options(self) -> Options | None:
+        """How it was run."""
+
+
+def label(result: Labelled) -> str:
     """Where the figures are from."""
-    return f"{'simulated' if result.simulated else 'measured'} ({result.device})"
+    geometry = result.options.geometry if result.options else "ours"
+    kernels = "" if geometry == "ours" else f", {geometry} geometry"
+    return f"{'simulated' if result.simulated else 'measured'} ({result.device}){kernels}"
 
 
-def new_figure(result: BenchResult, width: float, height: float) -> Figure:
+def new_figure(result: Labelled, width: float, height: float) -> Figure:
     """A figure of this size in inches, whose title says where its numbers are from."""
     require_plot()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -64,9 +86,7 @@ def new_figure(result: BenchResult, width: float, height: float) -> Figure:
 
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    geometry = result.options.geometry if result.options else "ours"
-    kernels = "" if geometry == "ours" else f", {geometry} geometry"
-    figure.suptitle(f"{result.title}, {label(result)}{kernels}", fontweight="bold")
+    figure.suptitle(f"{result.title}, {label(result)}", fontweight="bold")
     return figure
 
 

@@ -15,7 +15,6 @@ from miriam.bench.execute import Executor
 from miriam.bench.machine import Machine
 from miriam.bench.options import Options
 from miriam.bench.workloads import Point, Workload, WorkloadTask
-from miriam.errors import UsageError
 
 TITLE = "Pairs"
 POLICIES = ("miriam", "gate", "multistream", "sequential")
@@ -42,9 +41,7 @@ def cells(options: Options, executor: Executor) -> Sequence[Cell]:
 
 
 def _cell(options: Options, pair: str, gap_us: float, sms: int) -> Cell:
-    critical, joint, normal = pair.partition("+")
-    if not joint or not critical or not normal:
-        raise UsageError("workload", "two networks, critical+normal", pair)
+    critical, normal = options.pair(pair)
     machine = Machine(options.device)
     if sms:
         machine = machine.world(sms)

@@ -24,6 +24,9 @@ Policies = Annotated[
 Workloads = Annotated[
     str | None, typer.Option("--workload", help="Workloads, separated by commas.")
 ]
+Pairs = Annotated[
+    str | None, typer.Option("--pair", help="critical+normal pairs, separated by commas.")
+]
 Seconds = Annotated[float, typer.Option("--seconds", help="Device time of each row.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of arrivals, weights and inputs.")]
 InFlight = Annotated[
@@ -53,6 +56,17 @@ class Targets:
     plot: str | None = None
     html: str | None = None
 
+    def check(self) -> None:
+        """UsageError or MissingCapabilityError, before the run, if one can not be written."""
+        from miriam.bench import charts, output
+
+        for option in ("json", "plot", "html"):
+            target = getattr(self, option)
+            if target is not None:
+                output.require_target(f"--{option}", target)
+        if self.plot or self.html:
+            charts.require_plot()
+
 
 def names(text: str | None, default: Sequence[str], everything: Sequence[str]) -> tuple[str, ...]:
     """The names in a comma-separated option; ``all`` stands for ``everything``."""
@@ -80,16 +94,10 @@ def run_study(options: Options, targets: Targets, jobs: int | None) -> None:
     """Run a benchmark, print its table and write its files; exits 1 for a wrong output."""
     # Only a run needs numpy and the models; --help and --version do without.
     from miriam import bench
-    from miriam.bench import charts, html, output, studies, table
+    from miriam.bench import charts, html_parts, output, studies, table
     from miriam.cli.bench.progress import Progress
 
-    for option, target in (
-        ("--json", targets.json), ("--plot", targets.plot), ("--html", targets.html)
-    ):  # fmt: skip
-        if target is not None:
-            output.require_target(option, target)
-    if targets.plot or targets.html:
-        charts.require_plot()
+    targets.check()
     with Progress(plain=options.compute) as progress:
         result = studies.run(options, executor(options, jobs, progress))
     if targets.json is not None:
@@ -97,7 +105,7 @@ def run_study(options: Options, targets: Targets, jobs: int | None) -> None:
     if targets.plot is not None:
         output.write("--plot", targets.plot, charts.charts(result)[0].png)
     if targets.html is not None:
-        output.write("--html", targets.html, html.page(result))
+        output.write("--html", targets.html, html_parts.page(result))
     table.show(result, Console(stderr=targets.json == output.STANDARD_OUTPUT))
     _require_verified(result)
 

@@ -13,6 +13,7 @@ from miriam.cli.bench.options import (
     InFlight,
     Jobs,
     Json,
+    Pairs,
     Plot,
     Policies,
     Seconds,
@@ -27,9 +28,7 @@ from miriam.cli.bench.options import (
 def pairs(
     device: Device = "sim:orin",
     policy: Policies = None,
-    workload: Annotated[
-        str | None, typer.Option("--pair", help="critical+normal pairs, separated by commas.")
-    ] = None,
+    pair: Pairs = None,
     gap_us: Annotated[
         str | None, typer.Option(help="Gaps between critical requests, us; 0: closed loop.")
     ] = None,
@@ -54,7 +53,7 @@ def pairs(
         benchmark="pairs",
         device=device,
         policies=names(policy, study.POLICIES, policies.names()),
-        workloads=names(workload, study.WORKLOADS, study.WORKLOADS),
+        workloads=names(pair, study.WORKLOADS, study.WORKLOADS),
         seconds=seconds,
         seed=seed,
         in_flight=in_flight,

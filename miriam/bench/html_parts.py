@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Sequence
 from html import escape
 
 from rich.console import Console
@@ -31,11 +32,15 @@ def page(result: BenchResult) -> bytes:
 
 def section(result: BenchResult) -> str:
     """Charts and table of one result, as a part of a page."""
-    where = label(result)
-    figures = "".join(_figure(chart, where) for chart in charts(result))
+    return part(result.title, label(result), charts(result), _table(result))
+
+
+def part(title: str, where: str, shown: Sequence[Chart], text: str) -> str:
+    """A part of a page: charts and a table, each with where its numbers are from."""
+    figures = "".join(_figure(chart, where) for chart in shown)
     return (
-        f"<h2>{escape(result.title)}, {escape(where)}</h2>{figures}"
-        f"<figure><pre>{escape(_table(result))}</pre>{_caption('Table', where)}</figure>"
+        f"<h2>{escape(title)}, {escape(where)}</h2>{figures}"
+        f"<figure><pre>{escape(text)}</pre>{_caption('Table', where)}</figure>"
     )
 
 

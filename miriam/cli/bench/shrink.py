@@ -1,0 +1,58 @@
+"""``miriam bench shrink``: how far the rules shrink the design space, and what that loses."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from miriam.cli.bench.options import (
+    Device,
+    Geometry,
+    Html,
+    Json,
+    Pairs,
+    Plot,
+    Seed,
+    Targets,
+    names,
+)
+
+
+def shrink(
+    device: Device = "sim:rtx2060",
+    pair: Pairs = None,
+    seed: Seed = 1,
+    geometry: Geometry = "ours",
+    json: Json = None,
+    plot: Plot = None,
+    html: Html = None,
+) -> None:
+    """Prune the schedules of normal kernels beside critical ones, and try them all."""
+    from miriam.bench import Options, html_parts, output, pruning, pruning_table
+    from miriam.bench.charts import label, shrink
+    from miriam.bench.execute import workshop
+
+    targets = Targets(json, plot, html)
+    targets.check()
+    options = Options(
+        benchmark=pruning.NAME,
+        device=device,
+        policies=("miriam",),
+        workloads=names(pair, pruning.PAIRS, pruning.PAIRS),
+        seconds=1.0,
+        seed=seed,
+        geometry=geometry,
+    )
+    report = pruning.explore(options, workshop(seed))
+    if json is not None:
+        output.write("--json", json, pruning.encode(report))
+    shown = shrink.charts(report) if plot or html else []
+    if plot is not None:
+        output.write("--plot", plot, shown[0].png)
+    if html is not None:
+        text = io.StringIO()
+        pruning_table.show(report, Console(file=text))
+        part = html_parts.part(report.title, label(report), shown, text.getvalue())
+        output.write("--html", html, html_parts.document(report.title, [part]))
+    pruning_table.show(report, Console(stderr=json == output.STANDARD_OUTPUT))
