@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,8 @@ def test_an_error_shows_column_and_caret() -> None:
 
 
 def test_a_macro_that_explodes_ends_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("miriam.elastic.cuda.preprocess._SECONDS", 1)
+    module = import_module("miriam.elastic.cuda.preprocess")
+    monkeypatch.setattr(module, "_SECONDS", 1)
     bomb = "#define A0 x+x\n" + "".join(f"#define A{i} A{i - 1} A{i - 1}\n" for i in range(1, 40))
     with pytest.raises(SourceError, match="does a macro explode"):
         miriam.elasticize(bomb + "__global__ void k(int* a) { a[0] = A39; }\n")
@@ -83,7 +85,8 @@ def test_includes_macros_and_conditions_are_resolved_for_the_architecture(tmp_pa
     folder = tmp_path / "include"
     folder.mkdir()
     (folder / "index.cuh").write_text(
-        "#pragma once\n#if __CUDA_ARCH__ >= 900\n#define STEP 9\n#else\n#define STEP FIRST\n#endif\n"
+        "#pragma once\n#if __CUDA_ARCH__ >= 900\n#define STEP 9\n"
+        "#else\n#define STEP FIRST\n#endif\n"
         "__device__ int at() { return blockIdx.x * STEP; }\n"
     )
     path = tmp_path / "k.cu"

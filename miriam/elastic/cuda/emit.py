@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from textwrap import fill
 
 from tree_sitter import Node
 
 from miriam.elastic.cuda.calls import Reach
 from miriam.elastic.cuda.flow import Flow
-from miriam.elastic.cuda.forms import FORMS, wrapper
+from miriam.elastic.cuda.forms import FORMS, listed, wrapper
 from miriam.elastic.cuda.names import BARRIERS, is_host_header
 from miriam.elastic.cuda.parse import Item, Unit
 from miriam.elastic.cuda.render import Edit, insertion, line_directive, render
@@ -23,8 +22,6 @@ from miriam.elastic.cuda.subject import Subject
 from miriam.elastic.cuda.syntax import called_name, callee, find, last_name, text, words
 
 HEADER = Path(__file__).parent / "miriam_elastic.h"
-_COLUMNS = 100
-_GLUE = "\0"
 INDEX_TYPES = {"threadIdx": "uint3", "blockIdx": "uint3", "blockDim": "dim3", "gridDim": "dim3"}
 _ORIGINALS = """\
 // What the elastic kernels reach. Define MIRIAM_HAVE_ORIGINALS where the original file comes first.
@@ -134,7 +131,7 @@ def _kernel(plan: Plan) -> str:
     lines = [
         f"// One logical block of {item.name}.",
         *template,
-        declaration(f"__device__ MIRIAM_INLINE void {item.name}__body", taken),
+        listed(f"__device__ MIRIAM_INLINE void {item.name}__body", taken),
         render(source, body.start_byte, body.end_byte, edits),
         line_directive("miriam", 1),
     ]
@@ -153,25 +150,8 @@ def _kernel(plan: Plan) -> str:
         if form != "slice":
             before, after = loop_bounds(before), loop_bounds(after)
         lines += template
-        lines.append(f"{declaration(f'{before} {item.name}__{form}', given)}{after} {statements}")
+        lines.append(f"{listed(f'{before} {item.name}__{form}', given)}{after} {statements}")
     return "\n".join(lines)
-
-
-def declaration(head: str, parameters: Sequence[str]) -> str:
-    """``head(parameters)``, broken into lines of at most 100 columns where that is possible."""
-    whole = f"{head}({', '.join(parameters)})"
-    if len(whole) <= _COLUMNS:
-        return whole
-    indent = " " * 4
-    filled = fill(
-        ", ".join(parameters).replace(" ", _GLUE).replace(f",{_GLUE}", ", "),
-        _COLUMNS,
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return f"{head}(\n{filled.replace(_GLUE, ' ')})"
 
 
 def _counted_barriers(function: Node) -> list[Edit]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from types import MappingProxyType
 
 _SLICE = """\
   if (blockIdx.x < miriam.count) {{
-    {call}(miriam_block(miriam, miriam.start + blockIdx.x), miriam_grid(miriam){arguments});
+    {call}
   }}"""
 
 _PERSISTENT = """\
   for (unsigned miriam_at = blockIdx.x; miriam_at < miriam.count; miriam_at += gridDim.x) {{
-    {call}(miriam_block(miriam, miriam.start + miriam_at), miriam_grid(miriam){arguments});{end}
+    {call}{end}
   }}"""
 
 # Two slots: a slow thread still reads one while the leader writes the other. The barrier after
@@ -24,12 +25,15 @@ _YIELD = """\
     __syncthreads();
     const unsigned miriam_at = miriam_next[miriam_turn];
     if (miriam_at >= miriam.count) return;
-    {call}(miriam_block(miriam, miriam.start + miriam_at), miriam_grid(miriam){arguments});{finish}
+    {call}{finish}
   }}"""
 
 FORMS: Mapping[str, str] = MappingProxyType(
     {"slice": _SLICE, "persistent": _PERSISTENT, "yield": _YIELD}
 )
+_NUMBERS = {"slice": "blockIdx.x", "persistent": "miriam_at", "yield": "miriam_at"}
+_COLUMNS = 100
+_GLUE = "\0"
 _WHOLE_WARPS = "\n  miriam_need_whole_warps();"
 _BARRIER = "\n    __syncthreads();"
 # In place of the barrier: whoever is done joins the barriers of the others until all are done.
@@ -44,21 +48,21 @@ _FINISH = "\n    miriam_finish(&miriam_done, miriam_all += miriam_threads());"
 
 def wrapper(
     form: str,
-    call: str,
-    arguments: tuple[str, ...],
+    body: str,
+    arguments: Sequence[str],
     *,
     apart: bool,
     counted: bool,
     whole_warps: bool,
 ) -> str:
-    """The body of the wrapper ``form``, which runs ``call`` with ``arguments`` per logical block.
+    """The statements of the wrapper ``form``, which calls ``body`` per logical block.
 
     ``apart``, ``counted`` and ``whole_warps`` as in Flow: what the kernel needs between blocks.
     """
+    block = f"miriam_block(miriam, miriam.start + {_NUMBERS[form]})"
     finish = _FINISH if counted else ""
     statements = FORMS[form].format(
-        call=call,
-        arguments="".join(f", {a}" for a in arguments),
+        call=listed(body, (block, "miriam_grid(miriam)", *arguments), indent=4).lstrip() + ";",
         end=finish or (_BARRIER if apart else ""),
         finish=finish,
     )
@@ -66,3 +70,23 @@ def wrapper(
         return f"{{\n{statements}\n}}"
     check = _WHOLE_WARPS if whole_warps else ""
     return f"{{{check}\n{_COUNTER if counted else ''}{statements}\n}}"
+
+
+def listed(head: str, parts: Sequence[str], indent: int = 0) -> str:
+    """``head(parts)``, broken between parts into lines of 100 columns where that is possible."""
+    margin = " " * indent
+    whole = f"{margin}{head}({', '.join(parts)})"
+    if len(whole) < _COLUMNS:
+        return whole
+    glued = ", ".join(part.replace(" ", _GLUE) for part in parts)
+    inner = margin + " " * 4
+    lines = wrap(
+        glued,
+        _COLUMNS - 2,
+        initial_indent=inner,
+        subsequent_indent=inner,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    filled = "\n".join(lines).replace(_GLUE, " ")
+    return f"{margin}{head}(\n{filled})"

@@ -8,6 +8,7 @@ Answer: {"text", "files", "origin": [[file index, line] per line of the text]}, 
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
 from typing import Any
@@ -18,7 +19,7 @@ from pcpp import Action, OutputDirective, Preprocessor
 class _Failure(Exception):
     def __init__(self, path: str, line: int, message: str) -> None:
         super().__init__(message)
-        self.answer = {"error": [path, line, message]}
+        self.path, self.line, self.message = path, line, message
 
 
 class _Cuda(Preprocessor):  # type: ignore[misc]
@@ -64,7 +65,9 @@ def _preprocess(request: dict[str, Any]) -> dict[str, Any]:
         pp.define(f"{name} {value}")
     for folder in request["include_dirs"]:
         pp.add_path(folder)
-    pp.parse(request["text"], request["path"])
+    pp.rewrite_paths = []
+    path = request["path"]
+    pp.parse(request["text"], path)
     lines: list[str] = []
     origin: list[tuple[int, int]] = []
     files: dict[str, int] = {}
@@ -79,11 +82,19 @@ def _preprocess(request: dict[str, Any]) -> dict[str, Any]:
         if token.type in pp.t_LINECONT:
             value = " "
         if at is None and not value.isspace():
-            source = token.source or request["path"]
+            source = token.source or path
             at = (files.setdefault(source, len(files)), token.lineno)
         line.append(value)
     _flush(lines, origin, line, at)
-    return {"text": "\n".join(lines) + "\n", "files": list(files), "origin": origin}
+    shown = [_shown(source, path) for source in files]
+    return {"text": "\n".join(lines) + "\n", "files": shown, "origin": origin}
+
+
+def _shown(source: str, main: str) -> str:
+    """A file's path as the user would write it, given how the main file's was written."""
+    if os.path.abspath(source) == os.path.abspath(main):
+        return main
+    return source if os.path.isabs(main) else os.path.relpath(source)
 
 
 def _flush(
@@ -111,7 +122,7 @@ def main() -> None:
     try:
         answer = _preprocess(request)
     except _Failure as failure:
-        answer = failure.answer
+        answer = {"error": [_shown(failure.path, path), failure.line, failure.message]}
     except RecursionError:
         answer = {"error": [path, 1, "macros or includes nest too deeply"]}
     except MemoryError:

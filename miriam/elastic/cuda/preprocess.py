@@ -39,7 +39,7 @@ def preprocess(
     """The text that nvcc's front end would see for ``arch`` (``sm_87``), without comments.
 
     Includes that are found are put in place; the others stay as they are. SourceError where
-    the source is no text, breaks the preprocessor or makes it exceed its limits (15 s of CPU time, 1 GiB).
+    the source is no text, breaks the preprocessor, or makes it exceed 15 s of CPU time or 1 GiB.
     """
     if importlib.util.find_spec("pcpp") is None:
         raise MissingCapabilityError(

@@ -1,0 +1,93 @@
+// Elastic forms of the kernels of barriers.in.cu, made by Miriam for sm_87.
+#include "miriam_elastic.h"
+
+// What the elastic kernels reach. Define MIRIAM_HAVE_ORIGINALS where the original file comes first.
+#ifndef MIRIAM_HAVE_ORIGINALS
+#endif
+
+#line 1 "barriers.in.cu"
+__device__ void meet(const uint3 blockIdx, const dim3 gridDim, float* tile) {
+  miriam_meet();
+  tile[threadIdx.x] *= 2.0f;
+}
+// One logical block of reverse.
+__device__ MIRIAM_INLINE void reverse__body(
+    const uint3 blockIdx, const dim3 gridDim, float* data, int n)
+#line 7 "barriers.in.cu"
+{
+  extern __shared__ float tile[];
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  tile[threadIdx.x] = data[i];
+  meet(blockIdx, gridDim, tile);
+  miriam_meet();
+  data[i] = tile[blockDim.x - 1 - threadIdx.x];
+}
+#line 1 "miriam"
+__global__ void reverse__slice(const MiriamLaunch miriam, float* data, int n) {
+  if (blockIdx.x < miriam.count) {
+    reverse__body(miriam_block(miriam, miriam.start + blockIdx.x), miriam_grid(miriam), data, n);
+  }
+}
+__global__ void reverse__persistent(const MiriamLaunch miriam, float* data, int n) {
+  __shared__ unsigned miriam_done;
+  unsigned miriam_all = 0;
+  if (miriam_leads()) miriam_done = 0;
+  __syncthreads();
+  for (unsigned miriam_at = blockIdx.x; miriam_at < miriam.count; miriam_at += gridDim.x) {
+    reverse__body(miriam_block(miriam, miriam.start + miriam_at), miriam_grid(miriam), data, n);
+    miriam_finish(&miriam_done, miriam_all += miriam_threads());
+  }
+}
+__global__ void reverse__yield(const MiriamLaunch miriam, float* data, int n) {
+  __shared__ unsigned miriam_done;
+  unsigned miriam_all = 0;
+  if (miriam_leads()) miriam_done = 0;
+  __syncthreads();
+  __shared__ unsigned miriam_next[2];
+  for (unsigned miriam_turn = 0;; miriam_turn ^= 1) {
+    if (miriam_leads()) miriam_next[miriam_turn] = miriam_claim(miriam);
+    __syncthreads();
+    const unsigned miriam_at = miriam_next[miriam_turn];
+    if (miriam_at >= miriam.count) return;
+    reverse__body(miriam_block(miriam, miriam.start + miriam_at), miriam_grid(miriam), data, n);
+    miriam_finish(&miriam_done, miriam_all += miriam_threads());
+  }
+}
+// One logical block of rows.
+__device__ MIRIAM_INLINE void rows__body(
+    const uint3 blockIdx, const dim3 gridDim, const float* in, float* out, int count)
+#line 18 "barriers.in.cu"
+{
+  __shared__ float last[4];
+  const int row = blockIdx.x * 4 + threadIdx.x / 32;
+  if (row >= count) return;
+  const float sum = in[row] + __shfl_xor_sync(0xffffffffu, in[threadIdx.x], 16);
+  last[threadIdx.x / 32] = sum;
+  out[row] = last[threadIdx.x / 32];
+}
+#line 1 "miriam"
+__global__ void rows__slice(const MiriamLaunch miriam, const float* in, float* out, int count) {
+  if (blockIdx.x < miriam.count) {
+    rows__body(
+        miriam_block(miriam, miriam.start + blockIdx.x), miriam_grid(miriam), in, out, count);
+  }
+}
+__global__ void rows__persistent(const MiriamLaunch miriam, const float* in, float* out, int count) {
+  miriam_need_whole_warps();
+  for (unsigned miriam_at = blockIdx.x; miriam_at < miriam.count; miriam_at += gridDim.x) {
+    rows__body(miriam_block(miriam, miriam.start + miriam_at), miriam_grid(miriam), in, out, count);
+    __syncthreads();
+  }
+}
+__global__ void rows__yield(const MiriamLaunch miriam, const float* in, float* out, int count) {
+  miriam_need_whole_warps();
+  __shared__ unsigned miriam_next[2];
+  for (unsigned miriam_turn = 0;; miriam_turn ^= 1) {
+    if (miriam_leads()) miriam_next[miriam_turn] = miriam_claim(miriam);
+    __syncthreads();
+    const unsigned miriam_at = miriam_next[miriam_turn];
+    if (miriam_at >= miriam.count) return;
+    rows__body(miriam_block(miriam, miriam.start + miriam_at), miriam_grid(miriam), in, out, count);
+  }
+}
