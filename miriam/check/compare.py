@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from miriam.check.job import Case
-from miriam.check.judge import KernelVerdict
+from miriam.check.judge import KernelVerdict, Outcome
 from miriam.check.launchfile import Alias, Argument, Array, KernelLaunch, Value, read_launches
 from miriam.check.process import judged
 from miriam.devices.host import Host, HostKernel
@@ -82,7 +82,9 @@ def _kernel(made: Elasticized, launch: KernelLaunch) -> ElasticKernel:
 def _refused(launch: KernelLaunch, kernel: ElasticKernel) -> KernelVerdict:
     verdict = kernel.yields if kernel.grid.ok else kernel.grid
     place = f"{verdict.path}:{verdict.line}"
-    return KernelVerdict(launch.name, "refused", f"{place}: {verdict.reason}: {verdict.detail}")
+    # What the parser does not understand is an error; a rule that refuses is an answer.
+    outcome: Outcome = "error" if verdict.reason == "parse-error" else "refused"
+    return KernelVerdict(launch.name, outcome, f"{place}: {verdict.reason}: {verdict.detail}")
 
 
 def _compiled(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from miriam.cli.options import Archs, Defines, IncludeDirs, chosen_archs, defined
 from miriam.errors import MiriamError, UsageError
+
+if TYPE_CHECKING:
+    from miriam.check.survey import Survey
 
 
 def elasticize(
@@ -46,15 +49,23 @@ def elasticize(
             include_dirs=include_dirs or (),
             defines=defined(defines),
         )
-    if out is not None:
-        if not found.text():
-            raise MiriamError(f"-o {out}: nothing to write, no kernel became elastic")
-        output.write("-o", out, found.text().encode(errors="surrogateescape"))
+    text = found.text() if out is not None else ""
     if json is not None:
         output.write("--json", json, elastic_report.encode(found))
     elastic_report.show(found, Console(stderr=output.STANDARD_OUTPUT in (out, json)))
-    refused = [
-        s.kernel.name for s in found.kernels if not (s.kernel.grid.ok and s.kernel.yields.ok)
-    ]
+    if text and out is not None:
+        output.write("-o", out, text.encode(errors="surrogateescape"))
+    elif out is not None:
+        raise MiriamError(f"-o {out}: nothing to write, no kernel became elastic")
+    _exit(found, strict)
+
+
+def _exit(found: Survey, strict: bool) -> None:
+    """What the parser did not understand is always an error, a refusal only when asked."""
+    kernels = [s.kernel for s in found.kernels]
+    broken = [k.name for k in kernels if k.grid.reason == "parse-error"]
+    if broken:
+        raise MiriamError(f"syntax not understood in {', '.join(broken)}")
+    refused = [k.name for k in kernels if not (k.grid.ok and k.yields.ok)]
     if strict and refused:
         raise MiriamError(f"refused: {', '.join(refused)}")

@@ -88,6 +88,13 @@ def test_a_refusal_is_1_only_with_assert(run: Run, source: Path) -> None:
     assert run("elasticize", source, "--assert", "--kernel", "fine")[0] == 0
 
 
+def test_syntax_that_is_not_understood_is_1(run: Run, source: Path) -> None:
+    source.write_text("__global__ void k(int* x) { x[0] = (1 + ; }\n")
+    code, out, err = run("elasticize", source)
+    assert (code, err) == (1, "error: syntax not understood in k\n")
+    assert f"{source}:1:34: k refused: parse-error" in out
+
+
 def test_the_output_is_the_elastic_source(run: Run, source: Path, tmp_path: Path) -> None:
     out = tmp_path / "elastic.cu"
     assert run("elasticize", source, "-o", out)[0] == 0

@@ -190,6 +190,17 @@ def test_what_is_no_cuda_is_a_source_error(tmp_path: Path) -> None:
         miriam.verify(source, LAUNCHES)
 
 
+def test_syntax_that_is_not_understood_is_an_error_not_a_refusal(tmp_path: Path) -> None:
+    source = tmp_path / "broken.cu"
+    source.write_text("__global__ void k(int* x) { x[0] = (1 + ; }\n")
+    launches = launch_file(tmp_path, f"[kernel.k]\n{HEAD}args = [{ARRAY}]")
+    (verdict,) = miriam.verify(source, launches)
+    assert (verdict.verdict, verdict.reason) == (
+        "error",
+        f"{source}:1: parse-error: syntax not understood",
+    )
+
+
 def test_the_same_seed_gives_the_same_verdicts() -> None:
     launches = check.read_launches(LAUNCHES)[:2]
     made = miriam.elasticize(SOURCE)
