@@ -8,7 +8,10 @@ For every step of our networks, with seeded weights and inputs:
 - *cost*: time of the yield form with open words, full residency, against the original;
 - *yield*: from the write of the word to the last block gone, GPU filled by the step.
 
-    python -m benchmarks.elastic_gpu OUT.json      needs a GPU and miriam-gpu[cuda,elastic]
+    python -m benchmarks.elastic_gpu OUT.json [BOUND]     needs a GPU, miriam-gpu[cuda,elastic]
+
+BOUND is what the elastic forms are compiled for: `original` (the blocks of the original that one
+SM holds, the default), a number of blocks, or `none`.
 """
 
 from __future__ import annotations
@@ -51,24 +54,23 @@ class MiriamLaunch(ctypes.Structure):
 class ElasticModules:
     """The elastic forms of the networks' kernels, for this GPU."""
 
-    def __init__(self, programs: Sequence[Program], arch: str) -> None:
+    def __init__(self, programs: Sequence[Program], arch: str, plain: Modules, bound: str) -> None:
         names: dict[str, set[str]] = {}
         for step in (s for p in programs for s in p.steps):
             names.setdefault(step.kernel.source, set()).add(step.kernel.name)
         self._functions: dict[tuple[str, str, str], Any] = {}
         for source, wanted in names.items():
             made = elasticize(Path(source), arch=arch)
-            entries = {
-                (form, name): made.kernel(name).entry(form, name)
-                for name in wanted
-                for form in FORMS
-            }
-            compiled = compile_source(made.source, source, sorted(entries.values()), arch)
-            module = ask(driver.cuModuleLoadData(compiled.cubin))
-            for (form, name), entry in entries.items():
-                symbol = compiled.lowered[entry].encode()
-                function = ask(driver.cuModuleGetFunction(module, symbol))
-                self._functions[source, name, form] = function
+            for name in wanted:
+                blocks = plain.resident_blocks(source, name) if bound == "original" else bound
+                defines = [] if bound == "none" else [f"MIRIAM_RESIDENT_BLOCKS={blocks}"]
+                entries = [made.kernel(name).entry(form, name) for form in FORMS]
+                compiled = compile_source(made.source, source, entries, arch, defines=defines)
+                module = ask(driver.cuModuleLoadData(compiled.cubin))
+                for form, entry in zip(FORMS, entries, strict=True):
+                    symbol = compiled.lowered[entry].encode()
+                    function = ask(driver.cuModuleGetFunction(module, symbol))
+                    self._functions[source, name, form] = function
 
     def function(self, step: Step, form: str) -> Any:
         """The loaded function of one form."""
@@ -281,8 +283,10 @@ def main() -> None:
     device, primary, arch = begin()
     programs = {name: models.load(name, arch) for name in models.NAMES}
     plain = Modules(list(programs.values()), arch)
-    elastic = ElasticModules(list(programs.values()), arch)
-    report: dict[str, Any] = {**about(device), "bits": {}, "cost": [], "yields": []}
+    bound = sys.argv[2] if len(sys.argv) > 2 else "original"
+    elastic = ElasticModules(list(programs.values()), arch, plain, bound)
+    report: dict[str, Any] = {**about(device), "bound": bound, "bits": {}, "cost": []}
+    report["yields"] = []
     whole = World(device, primary, None)
     for name, program in programs.items():
         report["bits"][name] = Bench(program, whole, plain, elastic).compare(stops=20)

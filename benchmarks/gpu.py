@@ -58,6 +58,7 @@ class Modules:
 
     def __init__(self, programs: Sequence[Program], arch: str) -> None:
         names: dict[str, set[str]] = {}
+        self._kernels = [s.kernel for p in programs for s in p.steps]
         for step in (s for p in programs for s in p.steps):
             names.setdefault(step.kernel.source, set()).add(step.kernel.name)
         self._functions: dict[tuple[str, str], Any] = {}
@@ -71,6 +72,13 @@ class Modules:
     def function(self, source: str, name: str) -> Any:
         """The loaded function."""
         return self._functions[source, name]
+
+    def resident_blocks(self, source: str, name: str) -> int:
+        """Blocks that one SM holds."""
+        kernel = next(k for k in self._kernels if (k.source, k.name) == (source, name))
+        occupancy = driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
+        function = self._functions[source, name]
+        return int(ask(occupancy(function, kernel.threads, kernel.dynamic_shared_bytes)))
 
 
 class Memory:

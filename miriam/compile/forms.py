@@ -96,18 +96,32 @@ _Options = tuple[tuple[Path, ...], tuple[str, ...]]
 def _compile(
     original: Form, forms: Sequence[Form], arch: str, fmad: bool, options: _Options
 ) -> CompiledForms:
-    every = (original, *forms)
+    (first,) = _reports([original], arch, fmad, options)
+    # The elastic header's macro: as many registers as the original's residency leaves.
+    include_dirs, defines = options
+    resident = f"MIRIAM_RESIDENT_BLOCKS={max(1, first.resident_blocks)}"
+    made = _reports(forms, arch, fmad, (include_dirs, (*defines, resident)))
+    compared = [_compare(first, other) for other in made]
+    spilling = [i for i, report in enumerate(compared) if report.spills]
+    again = _reports([forms[i] for i in spilling], arch, fmad, options)
+    for i, report in zip(spilling, again, strict=True):
+        compared[i] = _compare(first, report)
+    refused = next((r for other in compared if (r := _refusal(first, other))), None)
+    return CompiledForms(arch, fmad, first, tuple(compared), None if fmad else refused)
+
+
+def _reports(
+    forms: Sequence[Form], arch: str, fmad: bool, options: _Options
+) -> Sequence[FormReport]:
+    """What each form came to; forms of one text are compiled together."""
     names: dict[tuple[str, str], list[str]] = {}
-    for form in every:
+    for form in forms:
         kernels = names.setdefault((form.text, form.path), [])
         if form.kernel not in kernels:
             kernels.append(form.kernel)
     jobs = [Job(*source, tuple(names[source]), arch, fmad, *options) for source in names]
     made = dict(zip(names, compile_many(jobs), strict=True))
-    first, *others = (_report(form, made[form.text, form.path], arch) for form in every)
-    compared = tuple(_compare(first, other) for other in others)
-    refused = next((r for other in compared if (r := _refusal(first, other))), None)
-    return CompiledForms(arch, fmad, first, compared, None if fmad else refused)
+    return [_report(form, made[form.text, form.path], arch) for form in forms]
 
 
 def _report(form: Form, made: Compiled | MiriamError, arch: str) -> FormReport:
