@@ -74,6 +74,9 @@ def barrier_of(body: str) -> str:
         "for (int i = 0; i < a[threadIdx.x]; ++i) { __syncthreads(); s[i] = 1; } a[0] = s[1];",
         "int i = 0; while (true) { __syncthreads(); if (a[threadIdx.x] < i++) break; s[i] = 1; }",
         "if (n > 3 && s[0] > 1) { __syncthreads(); a[0] = s[0]; }",
+        "int v = 0; int* p = &v; *p = threadIdx.x; if (v < 3) { __syncthreads(); a[v] = s[0]; }",
+        "int v = 0; int& r = v; r = threadIdx.x; if (v < 3) { __syncthreads(); a[v] = s[0]; }",
+        "int v = __ldcg(&a[n]); a[n] = 2; if (v < 3) { __syncthreads(); a[v] = s[0]; }",
         "int v = atomicAdd(a, 1); if (v > 3) return; __syncthreads(); a[v] = s[0];",
     ],
 )

@@ -13,7 +13,7 @@ from tree_sitter import Node
 from miriam.elastic.cuda.calls import Reach
 from miriam.elastic.cuda.flow import Flow
 from miriam.elastic.cuda.forms import FORMS, listed, wrapper
-from miriam.elastic.cuda.names import BARRIERS, is_host_header
+from miriam.elastic.cuda.names import BARRIERS, is_host_header, is_known_header
 from miriam.elastic.cuda.parse import Item, Unit
 from miriam.elastic.cuda.render import Edit, insertion, line_directive, render
 from miriam.elastic.cuda.signature import loop_bounds
@@ -77,8 +77,9 @@ def entry_names(kernel: Item) -> dict[str, str]:
 def _is_needed(item: Item, foreign: frozenset[str]) -> bool:
     """Whether an include or a using directive may bring in one of the names ``foreign``."""
     if item.kind == "include":
-        host_only = is_host_header(included(item.node)) and "std" not in foreign
-        return bool(foreign) and not host_only
+        name = included(item.node)
+        host_only = is_host_header(name) and "std" not in foreign
+        return bool(foreign) and is_known_header(name) and not host_only
     return bool(foreign)
 
 

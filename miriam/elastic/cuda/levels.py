@@ -11,7 +11,13 @@ from tree_sitter import Node
 from miriam.elastic.cuda.calls import Reach
 from miriam.elastic.cuda.constants import constants
 from miriam.elastic.cuda.lanes import Lanes, lanes
-from miriam.elastic.cuda.memory import base, is_access, unstable_names, written_names
+from miriam.elastic.cuda.memory import (
+    base,
+    escaped_names,
+    is_access,
+    unstable_names,
+    written_names,
+)
 from miriam.elastic.cuda.names import (
     UNIFORM_METHODS,
     VOTING_BARRIERS,
@@ -21,7 +27,7 @@ from miriam.elastic.cuda.names import (
 )
 from miriam.elastic.cuda.parse import Item
 from miriam.elastic.cuda.scopes import Scopes, scopes
-from miriam.elastic.cuda.syntax import called_name, declarator, find, text
+from miriam.elastic.cuda.syntax import arguments, called_name, declarator, find, text
 
 
 class Level(IntEnum):
@@ -46,6 +52,7 @@ class Facts:
     parameters: tuple[str, ...]
     by_value: tuple[bool, ...]
     written: frozenset[str]
+    escaped: frozenset[str]
     lanes: Lanes
     scopes: Scopes
     values: dict[str, Level] = field(default_factory=dict)
@@ -95,17 +102,23 @@ class Levels:
         if node.type == "identifier":
             return self._name(facts, node), False
         if node.type == "call_expression":
+            given = arguments(node)
+            if called_name(node).startswith("__ld") and given:
+                return self._memory(facts, given[0]), True
             return self._call(node)
         if is_access(node):
-            name = base(node)
-            safe = name and name not in facts.written and name not in self.unstable
-            return (Level.BLOCK if safe else Level.VARYING), True
+            return self._memory(facts, node), True
         varying = node.type in ("this", "new_expression", "co_await_expression", "ERROR")
         return (Level.VARYING if varying else Level.BLOCK), True
 
+    def _memory(self, facts: Facts, node: Node) -> Level:
+        name = base(node)
+        safe = name and name not in facts.written and name not in self.unstable
+        return Level.BLOCK if safe else Level.VARYING
+
     def _name(self, facts: Facts, node: Node) -> Level:
         name = text(node)
-        if name == "threadIdx" or name in self.unstable:
+        if name == "threadIdx" or name in self.unstable or name in facts.escaped:
             return Level.VARYING
         return facts.values.get(facts.scopes.key(name, node.start_byte), Level.BLOCK)
 
@@ -156,7 +169,15 @@ def _facts(function: Item, helpers: frozenset[str], data: Sequence[Item]) -> Fac
         kept.append(inside is not None and inside.type == "identifier")
     known = constants([*data, function])
     written = written_names(function, helpers)
-    return Facts(function, tuple(keys), tuple(kept), written, lanes(function, known), where)
+    return Facts(
+        item=function,
+        parameters=tuple(keys),
+        by_value=tuple(kept),
+        written=written,
+        escaped=escaped_names(function),
+        lanes=lanes(function, known),
+        scopes=where,
+    )
 
 
 def _passed(reached: Reach) -> set[str]:

@@ -106,6 +106,21 @@ def written_names(function: Item, helpers: frozenset[str]) -> frozenset[str]:
         written |= wider
 
 
+def escaped_names(function: Item) -> frozenset[str]:
+    """The variables that pointers or references to them may change, calls' arguments aside."""
+    found = set()
+    for node in find(function.node, "pointer_expression"):
+        operator, inner = node.child_by_field_name("operator"), node.child_by_field_name("argument")
+        passed = node.parent is not None and node.parent.type == "argument_list"
+        if operator is not None and text(operator) == "&" and inner is not None and not passed:
+            found.add(base(inner))
+    for node in find(function.node, "init_declarator"):
+        target, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
+        if target is not None and target.type == "reference_declarator" and value is not None:
+            found |= {base(value), text(declarator(target) or target)}
+    return frozenset(found - {""})
+
+
 def _aliases(function: Item) -> list[set[str]]:
     """Per pointer or reference that is initialised or assigned: it and what it comes from."""
     groups, pointers = [], set[str]()

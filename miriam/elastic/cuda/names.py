@@ -40,7 +40,7 @@ PURE = frozenset((*_MATH.split(), *(f"{n}f" for n in _MATH.split()), *_OTHERS.sp
 _PURE = re.compile(
     r"__\w+|make_\w+|(char|uchar|short|ushort|int|uint|long|ulong|longlong|ulonglong|float|double)"
     r"[1-4]?|u?int(8|16|32|64|ptr)_t|plus|less|greater|tex\w*|surf\w*|h2?(exp|log|sin|cos|sqrt|rsqrt|rcp|ceil|floor|rint|"
-    r"trunc|abs|max|min|tanh)\w*|curand\w*|bfloat\w*|nv_bfloat\w*|(is|bit)_\w+"
+    r"trunc|abs|max|min|tanh)\w*|curand\w*|cuC\w+|bfloat\w*|nv_bfloat\w*|(is|bit)_\w+"
 )
 # Methods of cooperative groups, vectors of bits and the like that neither wait nor move data.
 UNIFORM_METHODS = frozenset(

@@ -7,10 +7,13 @@ Answer: {"text", "files", "origin": [[file index, line] per line of the text]}, 
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import resource
 import sys
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pcpp import Action, OutputDirective, Preprocessor
@@ -25,11 +28,14 @@ class _Failure(Exception):
 class _Cuda(Preprocessor):  # type: ignore[misc]
     """pcpp that passes unknown includes through, drops comments and stops at the first error."""
 
+    folders: Sequence[str] = ()
+
     def on_include_not_found(self, *_: object) -> None:
         raise OutputDirective(Action.IgnoreAndPassThrough)
 
     def on_file_open(self, is_system_include: bool, includepath: str) -> Any:
-        return open(includepath, encoding="utf-8", errors="surrogateescape")
+        with open(includepath, encoding="utf-8", errors="surrogateescape") as file:
+            return io.StringIO(_has_include(file.read(), includepath, self.folders))
 
     def on_comment(self, tok: Any) -> None:
         return None
@@ -57,6 +63,26 @@ class _Cuda(Preprocessor):  # type: ignore[misc]
         raise _Failure(file, line, msg)
 
 
+_HAS_INCLUDE = re.compile(r"""\b__has_include\s*\(\s*(?:<([^>\n]+)>|"([^"\n]+)")\s*\)""")
+# What a CUDA compiler has on its own path: C++'s headers, C's and CUDA's.
+_COMPILERS_OWN = re.compile(
+    r"[a-z_]+|(assert|float|limits|math|std\w+|string)\.h|"
+    r"(cuda|cooperative_groups|cub/|thrust/|nv/|mma|vector_|device_|math_|crt/|sm_).*"
+)
+
+
+def _has_include(text: str, path: str, folders: Sequence[str]) -> str:
+    """``text`` with each ``__has_include(...)``, which pcpp does not know, answered: 0 or 1."""
+
+    def answer(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        near = [os.path.dirname(path)] if match[2] else []
+        found = any(os.path.isfile(os.path.join(f, name)) for f in (*near, *folders))
+        return "1" if found or _COMPILERS_OWN.fullmatch(name) else "0"
+
+    return _HAS_INCLUDE.sub(answer, text)
+
+
 def _preprocess(request: dict[str, Any]) -> dict[str, Any]:
     pp = _Cuda()
     pp.line_directive = None
@@ -65,29 +91,41 @@ def _preprocess(request: dict[str, Any]) -> dict[str, Any]:
         pp.define(f"{name} {value}")
     for folder in request["include_dirs"]:
         pp.add_path(folder)
+    pp.folders = request["include_dirs"]
     pp.rewrite_paths = []
     path = request["path"]
-    pp.parse(request["text"], path)
+    pp.define("__has_include 1")
+    pp.parse(_has_include(request["text"], path, pp.folders), path)
     lines: list[str] = []
     origin: list[tuple[int, int]] = []
     files: dict[str, int] = {}
-    line: list[str] = []
-    at: tuple[int, int] | None = None
-    while token := pp.token():
-        value = token.value
-        if value.startswith("\n"):
-            _flush(lines, origin, line, at)
-            line, at = [], None
+    for tokens in _token_lines(pp):
+        written = [t for t in tokens if not t.value.isspace() and t.type not in pp.t_LINECONT]
+        if not written:
             continue
-        if token.type in pp.t_LINECONT:
-            value = " "
-        if at is None and not value.isspace():
-            source = token.source or path
-            at = (files.setdefault(source, len(files)), token.lineno)
-        line.append(value)
-    _flush(lines, origin, line, at)
+        first = written[0]
+        at = files.setdefault(first.source or path, len(files))
+        if [t.value for t in written[:2]] == ["#", "pragma"]:
+            tokens = pp.expand_macros(tokens)  # as nvcc does: #pragma unroll FACTOR
+        text = "".join(" " if t.type in pp.t_LINECONT else t.value for t in tokens)
+        # A string may span lines: each of them has an origin.
+        for offset, piece in enumerate(text.split("\n")):
+            lines.append(piece.rstrip())
+            origin.append((at, first.lineno + offset))
     shown = [_shown(source, path) for source in files]
     return {"text": "\n".join(lines) + "\n", "files": shown, "origin": origin}
+
+
+def _token_lines(pp: _Cuda) -> Iterator[list[Any]]:
+    """The tokens of each line of the output, without the line's end."""
+    line: list[Any] = []
+    while token := pp.token():
+        if token.value.startswith("\n"):
+            yield line
+            line = []
+        else:
+            line.append(token)
+    yield line
 
 
 def _shown(source: str, main: str) -> str:
@@ -95,17 +133,6 @@ def _shown(source: str, main: str) -> str:
     if os.path.abspath(source) == os.path.abspath(main):
         return main
     return source if os.path.isabs(main) else os.path.relpath(source)
-
-
-def _flush(
-    lines: list[str], origin: list[tuple[int, int]], line: list[str], at: tuple[int, int] | None
-) -> None:
-    if at is None:
-        return
-    # A string or a comment may span lines: each of them has an origin.
-    for offset, text in enumerate("".join(line).split("\n")):
-        lines.append(text.rstrip())
-        origin.append((at[0], at[1] + offset))
 
 
 def _limit(kind: int, value: int) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 _BRACKETED = re.compile(
-    rb"\b(__launch_bounds__|__align__|__attribute__|__maxnreg__|__cluster_dims__|__block_size__)\s*\("
+    rb"\b(__launch_bounds__|__align__|__attribute__|__maxnreg__|__cluster_dims__|__block_size__|"
+    rb"_Pragma)\s*\("
 )
 # `struct point* p`: the keyword adds nothing once the type is declared.
 _ELABORATED = re.compile(
