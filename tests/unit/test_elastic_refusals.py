@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from miriam.elastic import Verdict, elasticize
@@ -185,6 +188,12 @@ def test_a_kernel_that_breaks_a_rule_is_refused(reason: str, line: int | None, s
 def test_every_rule_has_a_kernel_here_and_a_docstring() -> None:
     assert all(rule.__doc__ for rule in RULES)
     assert len({reason for reason, *_ in REFUSED}) >= len(RULES)
+
+
+def test_every_reason_is_documented() -> None:
+    page = Path(__file__).parents[2] / "docs" / "transforms" / "refusals.md"
+    documented = set(re.findall(r"^\| `([a-z-]+)`", page.read_text(), re.MULTILINE))
+    assert documented == {reason for reason, *_ in REFUSED} | {"not-implemented"}
 
 
 def test_a_refused_kernel_does_not_refuse_its_neighbours() -> None:
