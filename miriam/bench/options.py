@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from miriam.bench.machine import Machine
 from miriam.errors import UnknownNameError, UsageError
 
 _SECOND_NS = 1_000_000_000
@@ -17,7 +18,8 @@ class Options:
     ``seconds``: device time of each row. ``compute``: whether outputs are computed and checked.
     ``workloads``: those chosen of the benchmark's own. ``in_flight``: requests in flight of a
     normal task. ``geometry``: ``tango`` takes the public suite's launch geometry of each
-    network. ``gaps_us`` and ``worlds`` (SMs; 0 for the whole GPU): axes of ``pairs``.
+    network. ``gaps_us`` and ``worlds`` (SMs; 0 for the whole GPU): axes of ``pairs``. ``scaled``:
+    multiples of the simulated GPU's parameters.
     """
 
     benchmark: str
@@ -31,6 +33,7 @@ class Options:
     geometry: str = "ours"
     gaps_us: tuple[float, ...] = ()
     worlds: tuple[int, ...] = ()
+    scaled: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
         # A NaN fails this comparison too.
@@ -50,6 +53,11 @@ class Options:
     def window_ns(self) -> int:
         """The window of a row."""
         return round(self.seconds * _SECOND_NS)
+
+    @property
+    def machine(self) -> Machine:
+        """What it runs on."""
+        return Machine(self.device, self.scaled)
 
     def network(self, name: str) -> str:
         """The network ``name`` in the chosen launch geometry."""

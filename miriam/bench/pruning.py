@@ -125,7 +125,7 @@ class _Timed:
 
 def explore(options: Options, workshop: Workshop) -> ShrinkReport:
     """Prune and try the pairs asked for, each ``critical+normal``."""
-    machine = Machine(options.device)
+    machine = options.machine
     return ShrinkReport(
         schema="miriam.shrink/1",
         device=options.device,

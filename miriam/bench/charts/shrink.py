@@ -69,9 +69,8 @@ def _tried(axes: Axes, report: ShrinkReport) -> None:
     axes.set_ylim(-5, 115)
     names = [f"{tried.normal} | {tried.critical}" for _, tried in rows]
     axes.set_xticks(range(len(rows)), names, rotation=90, fontsize=6)
-    axes.set_title(
-        "Blocks run beside the critical kernel, % of the best schedule found by trying all\n"
-        f"(harmless: critical time up to {report.allowed:g} x alone; 0: none)", fontsize=10,
-    )  # fmt: skip
-    axes.legend(fontsize=8, frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1.08))
+    title = "Blocks run beside the critical kernel, % of the best schedule that trying all finds"
+    harmless = f"harmless: critical time up to {report.allowed:g} x alone; 0: none"
+    axes.set_title(f"{title}\n({harmless})", fontsize=10, pad=22)
+    axes.legend(fontsize=8, frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1.0))
     axes.spines[["top", "right"]].set_visible(False)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from miriam.bench.arrivals import Closed
 from miriam.bench.benchmark import Cell
 from miriam.bench.execute import Executor
-from miriam.bench.machine import Machine
 from miriam.bench.options import Options
 from miriam.bench.workloads import Workload, WorkloadTask
 from miriam.errors import UnknownNameError
@@ -27,5 +26,5 @@ def cells(options: Options, executor: Executor) -> Sequence[Cell]:
         WorkloadTask("critical", network, Closed(), critical=True),
         WorkloadTask("normal", network, Closed(deep), in_flight=deep),
     )
-    machine = Machine(options.device)
+    machine = options.machine
     return [Cell(machine, Workload(name, tasks), deep=True) for name in options.workloads]

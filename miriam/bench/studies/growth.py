@@ -8,7 +8,6 @@ from itertools import cycle, islice
 from miriam.bench.arrivals import Closed, Uniform
 from miriam.bench.benchmark import Cell
 from miriam.bench.execute import Executor
-from miriam.bench.machine import Machine
 from miriam.bench.options import Options
 from miriam.bench.workloads import Point, Workload, WorkloadTask
 from miriam.errors import UnknownNameError
@@ -23,7 +22,7 @@ NORMALS = ("alexnet", "squeezenet", "resnet50", "cifarnet")
 
 def cells(options: Options, executor: Executor) -> Sequence[Cell]:
     """SqueezeNet at 100 Hz, critical, beside closed loops of the other networks in turn."""
-    machine = Machine(options.device)
+    machine = options.machine
     return [Cell(machine, _workload(options, name)) for name in options.workloads]
 
 

@@ -34,7 +34,7 @@ def cells(options: Options, executor: Executor) -> Sequence[Cell]:
     for name in options.workloads:
         if name not in WORKLOADS:
             raise UnknownNameError("workload", name, WORKLOADS)
-    machine = Machine(options.device)
+    machine = options.machine
     scales = {"given": (1.0, 1.0)}
     if options.workloads != ("given",):
         alone_s = _alone_s(options, machine, executor)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from miriam.bench.arrivals import Arrivals, Closed, Poisson, Uniform
 from miriam.bench.benchmark import Cell
 from miriam.bench.execute import Executor
-from miriam.bench.machine import Machine
 from miriam.bench.options import Options
 from miriam.bench.workloads import Workload, WorkloadTask
 from miriam.errors import UnknownNameError
@@ -25,7 +24,7 @@ WORKLOADS = tuple(PAIRS)
 
 def cells(options: Options, executor: Executor) -> Sequence[Cell]:
     """The workloads asked for; the normal task runs closed loop, ``in_flight`` deep."""
-    machine = Machine(options.device)
+    machine = options.machine
     return [Cell(machine, workload(name, options)) for name in options.workloads]
 
 

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from miriam.bench.arrivals import Closed
 from miriam.bench.benchmark import Cell
 from miriam.bench.execute import Executor
-from miriam.bench.machine import Machine
 from miriam.bench.options import Options
 from miriam.bench.workloads import Point, Workload, WorkloadTask
 
@@ -42,7 +41,7 @@ def cells(options: Options, executor: Executor) -> Sequence[Cell]:
 
 def _cell(options: Options, pair: str, gap_us: float, sms: int) -> Cell:
     critical, normal = options.pair(pair)
-    machine = Machine(options.device)
+    machine = options.machine
     if sms:
         machine = machine.world(sms)
     names = (f"{critical}*", normal) if critical == normal else (critical, normal)
