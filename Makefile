@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 DEVICE ?= sim:orin
 
-.PHONY: demo test slow clean
+.PHONY: demo test slow clean paper-sim sim-speed
 
 demo: $(VENV)/.demo
 	@mkdir -p out
@@ -19,6 +19,13 @@ test: $(VENV)/.test
 
 slow: $(VENV)/.test
 	$(BIN)/pytest -m "slow and not gpu" -n 2
+
+# The paper's evaluation in the simulator, and how fast the simulator itself is.
+paper-sim: $(VENV)/.demo
+	$(BIN)/miriam bench paper --out docs/results/paper-sim.md
+
+sim-speed: $(VENV)/.demo
+	$(BIN)/python -m benchmarks.sim_speed
 
 clean:
 	rm -rf out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
