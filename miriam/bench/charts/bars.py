@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 _Figure = Callable[[RowFigures], float | None]
 _GROUP = 0.86
 _LOG_ABOVE = 6
+# With more bars than these, the panels stand above each other.
+_BESIDE = 20
 # Where nothing is known there is no bar, and a logarithm still exists.
 _UNKNOWN = 1e-9
 
@@ -22,8 +24,9 @@ def charts(result: BenchResult) -> list[Chart]:
     """One chart of three panels, one group per workload, one bar per policy."""
     workloads = len(dict.fromkeys(row.workload for row in result.rows))
     bars = workloads * len(result.policies)
-    figure = new_figure(result, width=max(15, 0.95 * bars), height=4.6)
-    latency, throughput, occupancy = figure.subplots(1, 3)
+    beside = bars <= _BESIDE
+    figure = new_figure(result, width=15, height=4.6 if beside else 11)
+    latency, throughput, occupancy = figure.subplots(*((1, 3) if beside else (3, 1)))
     _latency(latency, result)
     _throughput(throughput, result)
     _occupancy(occupancy, result)
