@@ -42,7 +42,7 @@ SHORT = Cost(flop=2_000, l2_bytes=1e3, dram_bytes=1e2)
 class Recorder:
     """Stands in for the host: counts how often each logical block was run."""
 
-    def load(self, work: Program, weights: object) -> RecordedProgram:
+    def load(self, work: Program, weights: object, *, elastic: bool) -> RecordedProgram:
         return RecordedProgram([step.kernel.blocks for step in work.steps])
 
 
