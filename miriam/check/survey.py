@@ -96,16 +96,18 @@ def _surveyed(
     done: Mapping[tuple[str, int, str], CompiledForms | str],
     missing: str,
 ) -> Surveyed:
-    compiled, notes = {}, [missing] if missing and kernel.source else []
+    compiled: dict[str, CompiledForms] = {}
+    notes: dict[str, list[str]] = {missing: []} if missing and kernel.source else {}
     for arch in made:
         found = done.get((kernel.name, kernel.line, arch))
         if isinstance(found, str):
-            notes.append(f"{arch}: {found}")
+            notes.setdefault(found, []).append(arch)
         elif found is not None:
             compiled[arch] = found
             if found.refused:
-                notes.append(f"{arch}: bits may differ: {found.refused}")
-    return Surveyed(_everywhere(kernel, made), compiled, tuple(notes))
+                notes.setdefault(f"bits may differ: {found.refused}", []).append(arch)
+    texts = (f"{', '.join(a)}: {text}" if a else text for text, a in notes.items())
+    return Surveyed(_everywhere(kernel, made), compiled, tuple(texts))
 
 
 def _everywhere(kernel: ElasticKernel, made: Mapping[str, Elasticized]) -> ElasticKernel:
