@@ -64,6 +64,9 @@ class Recorded:
     def run(self, step: int, blocks: range) -> None:
         self.counts[step][blocks.start : blocks.stop] += 1
 
+    def run_slice(self, step: int, first: int, count: int) -> None:
+        self.run(step, range(first, first + count))
+
     def outputs(self) -> dict[str, np.ndarray]:
         return {}
 
