@@ -157,7 +157,7 @@ def _head(made: str) -> str:
 def _claims(claims: Sequence[Claim], results: _Results) -> str:
     lines = [
         "## Beside every number of the paper\n",
-        "| figure | GPU | paper | tango | ours | response: tango | ours |",
+        "| figure | GPU | paper | tango | ours | response, tango | response, ours |",
         "|---|---|---|---|---|---|---|",
     ]
     for claim in claims:
