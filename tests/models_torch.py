@@ -6,7 +6,7 @@ Modules are called once per inference, so that a hook on each sees its only resu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import torch
@@ -33,7 +33,8 @@ class AlexNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.avgpool(self.features(x)).flatten(1)
-        return self.softmax(self.classifier(x))
+        out: Tensor = self.softmax(self.classifier(x))
+        return out
 
 
 class Fire(nn.Module):
@@ -52,11 +53,14 @@ class Fire(nn.Module):
 class SqueezeNet(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        pool = {"kernel_size": 3, "stride": 2, "ceil_mode": True}
+
+        def pool() -> nn.Module:
+            return nn.MaxPool2d(3, stride=2, ceil_mode=True)
+
         self.features = nn.Sequential(
-            *(nn.Conv2d(3, 64, 3, stride=2), nn.ReLU(), nn.MaxPool2d(**pool)),
-            *(Fire(64, 16, 64), Fire(128, 16, 64), nn.MaxPool2d(**pool)),
-            *(Fire(128, 32, 128), Fire(256, 32, 128), nn.MaxPool2d(**pool)),
+            *(nn.Conv2d(3, 64, 3, stride=2), nn.ReLU(), pool()),
+            *(Fire(64, 16, 64), Fire(128, 16, 64), pool()),
+            *(Fire(128, 32, 128), Fire(256, 32, 128), pool()),
             *(Fire(256, 48, 192), Fire(384, 48, 192), Fire(384, 64, 256), Fire(512, 64, 256)),
         )
         self.classifier = nn.Sequential(
@@ -65,7 +69,8 @@ class SqueezeNet(nn.Module):
         self.softmax = nn.Softmax(1)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.softmax(self.classifier(self.features(x)).flatten(1))
+        out: Tensor = self.softmax(self.classifier(self.features(x)).flatten(1))
+        return out
 
 
 class Bottleneck(nn.Module):
@@ -85,7 +90,8 @@ class Bottleneck(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y = self.relu1(self.bn1(self.conv1(x)))
         y = self.bn3(self.conv3(self.relu2(self.bn2(self.conv2(y)))))
-        return (y + self.downsample(x)).relu()
+        out: Tensor = (y + self.downsample(x)).relu()
+        return out
 
 
 class ResNet50(nn.Module):
@@ -110,7 +116,8 @@ class ResNet50(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
-        return self.softmax(self.fc(self.avgpool(x).flatten(1)))
+        out: Tensor = self.softmax(self.fc(self.avgpool(x).flatten(1)))
+        return out
 
 
 class CifarNet(nn.Module):
@@ -131,7 +138,8 @@ class CifarNet(nn.Module):
         x = self.norm1(self.relu1(self.pool1(self.conv1(x))))
         x = self.norm2(self.pool2(self.relu2(self.conv2(x))))
         x = self.pool3(self.relu3(self.conv3(x)))
-        return self.softmax(self.ip2(self.ip1(x.flatten(1))))
+        out: Tensor = self.softmax(self.ip2(self.ip1(x.flatten(1))))
+        return out
 
 
 class Recurrent(nn.Module):
@@ -145,14 +153,15 @@ class Recurrent(nn.Module):
         self.fc = nn.Linear(hidden, outputs)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.fc(self.get_submodule(self.kind)(x)[0][:, -1])
+        out: Tensor = self.fc(self.get_submodule(self.kind)(x)[0][:, -1])
+        return out
 
 
 def network(name: str, state: Mapping[str, NDArray[np.generic]]) -> nn.Module:
     """The network ``name`` with the tensors of ``state``, ready to infer."""
     kind, _, large = name.partition("-")
     sizes = (512, 512) if large else (100, 1)
-    kinds = {
+    kinds: dict[str, Callable[[], nn.Module]] = {
         "alexnet": AlexNet,
         "squeezenet": SqueezeNet,
         "resnet50": ResNet50,

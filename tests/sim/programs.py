@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from miriam.devices.sim import GpuModel
 from miriam.kernels import (
@@ -32,9 +33,9 @@ def program(name: str, steps: Sequence[tuple[KernelSpec, Cost]]) -> Program:
     return Program(name, "sm_75", made, (Buffer("out", (1 << 26,), "output"),))
 
 
-def gpu(sms: int = 4, **changes: float) -> GpuModel:
+def gpu(sms: int = 4, **changes: Any) -> GpuModel:
     """A small round GPU: 100 flop/ns per SM, 100 bytes/ns of DRAM."""
-    figures: dict[str, float] = {
+    figures: dict[str, Any] = {
         "clock_mhz": 1_000,
         "fp32_lanes_per_sm": 50,
         "l2_bytes": 1 << 20,
@@ -45,4 +46,4 @@ def gpu(sms: int = 4, **changes: float) -> GpuModel:
         "block_start_ns": 0.0,
         **changes,
     }
-    return GpuModel(spec=GpuSpec("test", "sm_75", sms, 100.0), source="made up", **figures)  # type: ignore[arg-type]
+    return GpuModel(spec=GpuSpec("test", "sm_75", sms, 100.0), source="made up", **figures)

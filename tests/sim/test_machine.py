@@ -28,7 +28,7 @@ def finish_ns(
     session = SimDevice(model).open(tasks, get("multistream"))
     for task, at_ns in arrivals:
         session.submit(task, at_ns)
-    ends = {}
+    ends: dict[tuple[int, int], int] = {}
     while len(ends) < len(arrivals):
         for done in session.advance(END_NS):
             ends[done.task, done.request] = done.finish_ns

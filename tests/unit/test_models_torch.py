@@ -39,7 +39,7 @@ def picture() -> Path:
     return Path(get_sample_data("grace_hopper.jpg", asfileobj=False))
 
 
-def assert_close(layer: str, got: NDArray[np.generic], expected: NDArray[np.float32]) -> None:
+def assert_close(layer: str, got: NDArray[np.float32], expected: NDArray[np.float32]) -> None:
     error = np.abs(got - expected).max() / np.abs(expected).max()
     assert error <= TOLERANCE, f"{layer}: {error:.2e}"
 
