@@ -260,7 +260,7 @@ class _Kernel:
         for text in self._top:
             body.line(text)
         self._scope.words += ["gid", "gid"]
-        if traits.leaving == "block" or random.random() < 0.5:
+        if traits.leaving != "nobody" or random.random() < 0.5:
             self._add(
                 "unsigned* ran", f'{{array = "uint32", count = {self._blocks}, fill = "zeros"}}'
             )

@@ -217,7 +217,9 @@ class Statements:
         self.line("}")
 
     def _switch(self, scope: Scope, place: Place) -> None:
-        agreed = "block" if place.reached == "block" and self._random.random() < 0.5 else "none"
+        agreed: Agreed = "none"
+        if place.reached == "block" and self._random.random() < 0.5:
+            agreed = "block"
         value = self._values.uniform(scope) if agreed == "block" else self._values.word(scope, 2)
         inside = Place(_weaker(place.reached, agreed), None, place.depth)
         self.line(f"switch ({value} % 4u) {{")

@@ -100,6 +100,30 @@ def test_barriers_that_all_threads_reach_stay(body: str) -> None:
     assert "miriam_finish(" not in barrier_of(body)
 
 
+def test_a_helper_called_under_a_divergent_condition_still_gives_all_callers_the_same() -> None:
+    source = (
+        "__device__ int row(int x) { if (x > 2) return blockIdx.x; return x; }\n"
+        "__global__ void k(int* a, int n) {\n"
+        "  __shared__ int s[32]; s[threadIdx.x] = n;\n"
+        "  if (threadIdx.x > 3) a[row(7)] = 1;\n"
+        "  if (row(n) > 2) __syncthreads();\n"
+        "  a[blockIdx.x] = s[0];\n}\n"
+    )
+    assert "miriam_meet();" not in elasticize(source).kernel("k").source.partition("__body")[2]
+
+
+def test_a_barrier_in_a_helper_called_under_a_divergent_condition_counts() -> None:
+    source = (
+        "__device__ void inner() { __syncthreads(); }\n"
+        "__device__ void outer(int x) { if (x > 2) inner(); }\n"
+        "__global__ void k(int* a, int n) {\n"
+        "  if (threadIdx.x > 3) return;\n"
+        "  outer(n);\n"
+        "  a[blockIdx.x] = 1;\n}\n"
+    )
+    assert "miriam_finish" in elasticize(source).kernel("k").source.partition("__body")[2]
+
+
 def test_helpers_with_barriers_count_too() -> None:
     made = elasticize(
         "__device__ void meet(int* s) { __syncthreads(); s[threadIdx.x] = 1; }\n"

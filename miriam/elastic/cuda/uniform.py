@@ -1,7 +1,8 @@
 """How far the threads of a block agree on making each call.
 
 A name has one level per function, the highest that anything assigns to it; levels flow through
-calls both ways until nothing changes. Whatever is not understood varies.
+calls both ways until nothing changes. Whatever is not understood varies. Inside a function,
+control and values are those among the threads that made the call together.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class _Walk:
             return []
         if find(body, "goto_statement"):
             self._after = Level.VARYING
-        self._statement(body, self._facts.entry)
+        self._statement(body, Level.BLOCK)
         return self._calls
 
     def _value(self, node: Node | None) -> Level:
@@ -209,14 +210,15 @@ class _Walk:
             self._assign(target, max(control, value, Level.BLOCK if plain else inner))
 
     def _call(self, call: Node, control: Level) -> None:
-        self._calls.append(Call(call, self._facts.item, control))
+        reached = max(self._facts.entry, control)
+        self._calls.append(Call(call, self._facts.item, reached))
         name, given = called_name(call), arguments(call)
         levels = [self._value(a) for a in given]
         callees = self._levels.by_name.get(name, [])
         if not callees and name in self._facts.scopes.ranges:
             callees = self._levels.passed
         for facts in callees:
-            facts.entry = self._levels.raised(facts.entry, control)
+            facts.entry = self._levels.raised(facts.entry, reached)
             for parameter, level in zip(facts.parameters, levels, strict=False):
                 old = facts.values.get(parameter, Level.BLOCK)
                 facts.values[parameter] = self._levels.raised(old, level)
