@@ -59,6 +59,7 @@ class KernelSpec:
     ``name`` is the C++ name expression (``conv2d<3, 1>``), ``source`` the path of its CUDA C++
     file, ``grid`` the logical grid and ``block`` the threads of a logical block.
     ``variants[0]`` is the original; the others run the same logical blocks with fewer threads.
+    ``elastic`` is what its yield form needs, None where that was not compiled.
     """
 
     name: str
@@ -67,6 +68,7 @@ class KernelSpec:
     block: Dim3
     variants: tuple[Variant, ...]
     dynamic_shared_bytes: int = 0
+    elastic: Resources | None = None
     blocks: int = field(init=False)
 
     def __post_init__(self) -> None:

@@ -83,11 +83,15 @@ def estimated_variants(threads: int, original: Resources) -> tuple[Variant, ...]
 class Builder:
     """Collects the buffers and steps of one network.
 
-    ``resources`` gives what the original form of a kernel needs, by name expression.
+    ``resources`` gives what the original form of a kernel needs, by name expression, and
+    ``elastic`` what its yield form does.
     """
 
-    def __init__(self, name: str, arch: str, resources: Lookup) -> None:
-        self._name, self._arch, self._resources = name, arch, resources
+    def __init__(
+        self, name: str, arch: str, resources: Lookup, elastic: Lookup | None = None
+    ) -> None:
+        self._name, self._arch = name, arch
+        self._resources, self._elastic = resources, elastic
         self._buffers: list[Buffer] = []
         self._steps: list[Step] = []
 
@@ -121,6 +125,7 @@ class Builder:
             grid=launch.grid,
             block=Dim3(launch.threads),
             variants=estimated_variants(launch.threads, self._resources(launch.kernel)),
+            elastic=self._elastic(launch.kernel) if self._elastic else None,
         )
         bound = tuple(_argument(arg) for arg in args)
         self._steps.append(Step(name, layer, kernel, bound, launch.cost, out.buffer))

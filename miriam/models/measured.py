@@ -17,11 +17,15 @@ STAND_INS = {"sm_72": "sm_75"}
 
 
 class Table(msgspec.Struct, frozen=True):
-    """The file: how it was made, and the resources by architecture and name expression."""
+    """The file: how it was made, and the resources by architecture and name expression.
+
+    ``elastic``: those of the yield forms, compiled for the originals' resident blocks.
+    """
 
     command: str
     compiler: str
     resources: dict[str, dict[str, Resources]]
+    elastic: dict[str, dict[str, Resources]]
 
 
 @cache
@@ -32,9 +36,18 @@ def table() -> Table:
 
 def lookup(arch: str, kernel: str) -> Resources:
     """What ``kernel`` needs on ``arch``; UnknownNameError for either."""
+    return _found(table().resources, arch, kernel)
+
+
+def lookup_elastic(arch: str, kernel: str) -> Resources:
+    """What the yield form of ``kernel`` needs on ``arch``; UnknownNameError for either."""
+    return _found(table().elastic, arch, kernel)
+
+
+def _found(resources: dict[str, dict[str, Resources]], arch: str, kernel: str) -> Resources:
     if arch not in ARCHITECTURES:
         raise UnknownNameError("architecture", arch, ARCHITECTURES)
-    known = table().resources[STAND_INS.get(arch, arch)]
+    known = resources[STAND_INS.get(arch, arch)]
     if kernel not in known:
         raise UnknownNameError("kernel in resources.json", kernel, known)
     return known[kernel]

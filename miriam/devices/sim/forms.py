@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from miriam.devices.sim.model import BlockProfile, GpuModel, block_profile
 from miriam.kernels import BlockFootprint, Program, footprint, resident_blocks
@@ -43,6 +43,8 @@ class Forms:
         work = self._program.steps[step]
         kernel, model = work.kernel, self._model
         variant = kernel.variant(threads) if threads else kernel.original
+        if elastic and kernel.elastic is not None and variant is kernel.original:
+            variant = replace(variant, resources=kernel.elastic)
         profile = block_profile(
             model, kernel, variant, work.cost, cached=self._cached, claim=elastic
         )
