@@ -36,7 +36,7 @@ $(BIN)/pip:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/pip
-	$(PIP) --editable '.[plot,models]'
+	$(PIP) --editable '.[plot,models,elastic]'
 	@touch $@
 
 # The test extra holds the demo's, so its stamp counts for both.
