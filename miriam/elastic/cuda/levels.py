@@ -19,12 +19,14 @@ from miriam.elastic.cuda.memory import (
     written_names,
 )
 from miriam.elastic.cuda.names import (
+    OWN_RESULTS,
     UNIFORM_METHODS,
     VOTING_BARRIERS,
     WARP_RESULTS,
     is_group_object,
     is_pure,
 )
+from miriam.elastic.cuda.own import own_types, own_variables, reading_methods, type_parameters
 from miriam.elastic.cuda.parse import Item
 from miriam.elastic.cuda.scopes import Scopes, scopes
 from miriam.elastic.cuda.syntax import arguments, called_name, declarator, find, text
@@ -66,6 +68,8 @@ class Levels:
     """The levels of all functions that a kernel reaches; ``changed`` when one has risen.
 
     ``passed``: the functions that are named without being called, as template arguments.
+    ``own``: the types whose values may differ from thread to thread by themselves; ``reading``:
+    the methods that change nothing.
     """
 
     facts: list[Facts]
@@ -73,6 +77,8 @@ class Levels:
     passed: list[Facts]
     unstable: frozenset[str]
     types: frozenset[str]
+    own: frozenset[str]
+    reading: frozenset[str]
     tile_is_warp: bool
     changed: bool = True
 
@@ -101,6 +107,8 @@ class Levels:
             return Level.WARP, False
         if node.type == "identifier":
             return self._name(facts, node), False
+        if node.type == "type_identifier" and text(node) in self.own:
+            return Level.VARYING, False
         if node.type == "call_expression":
             given = arguments(node)
             if called_name(node).startswith("__ld") and given:
@@ -136,7 +144,9 @@ class Levels:
             return (Level.WARP if warp else Level.VARYING), False
         if name in self.by_name:
             return max(f.result for f in self.by_name[name]), True
-        known = name in self.types or (is_pure(name) and not is_group_object(name))
+        if OWN_RESULTS.fullmatch(name):
+            return Level.VARYING, False
+        known = name in self.types - self.own or (is_pure(name) and not is_group_object(name))
         return (Level.BLOCK if known else Level.VARYING), True
 
 
@@ -144,7 +154,10 @@ def start(reached: Reach) -> Levels:
     """The levels before anything is known: all agree on everything."""
     data = [i for i in reached.items if i.kind == "data"]
     helpers = frozenset(f.name for f in reached.functions)
-    facts = [_facts(f, helpers, data) for f in reached.functions]
+    unstable = unstable_names((*reached.items, reached.kernel))
+    own = own_types(reached, unstable)
+    types = {n for i in data for n in i.names}
+    facts = [_facts(f, helpers, data, own) for f in reached.functions]
     by_name: dict[str, list[Facts]] = {}
     for each in facts:
         by_name.setdefault(each.item.name, []).append(each)
@@ -152,13 +165,17 @@ def start(reached: Reach) -> Levels:
         facts=facts,
         by_name=by_name,
         passed=[f for f in facts if f.item.name in _passed(reached)],
-        unstable=unstable_names((*reached.items, reached.kernel)),
-        types=frozenset(n for i in data for n in i.names),
+        unstable=unstable,
+        types=frozenset(types.union(*map(type_parameters, reached.functions))),
+        own=own,
+        reading=reading_methods(data),
         tile_is_warp=_tiles_are_warps(reached),
     )
 
 
-def _facts(function: Item, helpers: frozenset[str], data: Sequence[Item]) -> Facts:
+def _facts(
+    function: Item, helpers: frozenset[str], data: Sequence[Item], own: frozenset[str]
+) -> Facts:
     signature = function.signature
     found = signature.child_by_field_name("parameters") if signature else None
     where, keys, kept = scopes(function.node), [], []
@@ -174,7 +191,7 @@ def _facts(function: Item, helpers: frozenset[str], data: Sequence[Item]) -> Fac
         parameters=tuple(keys),
         by_value=tuple(kept),
         written=written,
-        escaped=escaped_names(function),
+        escaped=escaped_names(function) | own_variables(function, own),
         lanes=lanes(function, known),
         scopes=where,
     )

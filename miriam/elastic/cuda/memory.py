@@ -114,8 +114,9 @@ def escaped_names(function: Item) -> frozenset[str]:
         passed = node.parent is not None and node.parent.type == "argument_list"
         if operator is not None and text(operator) == "&" and inner is not None and not passed:
             found.add(base(inner))
-    for node in find(function.node, "init_declarator"):
-        target, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
+    for node in find(function.node, "init_declarator", "for_range_loop"):
+        target = node.child_by_field_name("declarator")
+        value = node.child_by_field_name("value") or node.child_by_field_name("right")
         if target is not None and target.type == "reference_declarator" and value is not None:
             found |= {base(value), text(declarator(target) or target)}
     return frozenset(found - {""})

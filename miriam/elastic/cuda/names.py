@@ -19,6 +19,11 @@ _GROUP_COLLECTIVE = re.compile(
 )
 MASKED = re.compile(r"__(shfl|match|reduce)\w*_sync|__(ballot|any|all)_sync|__syncwarp")
 WARP_RESULTS = re.compile(r"__(ballot|any|all|reduce_\w+|match_all)_sync")
+# Each thread gets its own, whatever it passes.
+OWN_RESULTS = re.compile(
+    r"\w*clock\w*|\w*timer\w*|malloc|__activemask|__match_\w+|__\w*(lane|smid|warpid)\w*|"
+    r"__nvvm_read_\w+"
+)
 ATOMIC = re.compile(r"atomic\w+|__atomic\w+|__iAtomic\w+|fetch_(add|sub|and|or|xor|max|min)")
 
 _MATH = (

@@ -166,7 +166,7 @@ class _Walk:
             target = target.child_by_field_name("declarator") or target
         name = declarator(target)
         names = [text(name)] if name is not None else [base(target)]
-        if name is None and target.type == "structured_binding_declarator":
+        if not names[0] or (name is None and target.type == "structured_binding_declarator"):
             names = [text(n) for n in find(target, "identifier")]
         for each in names:
             key = self._facts.scopes.key(each, target.start_byte)
@@ -227,6 +227,7 @@ class _Walk:
         back = max([control, *levels, *inside, *(f.result for f in callees)])
         if not callees:
             back = max(back, self._value(call))
+            self._change_owner(call, max([control, *levels]))
         for index, argument in enumerate(given):
             if callees and all(f.by_value[index : index + 1] == (True,) for f in callees):
                 continue
@@ -234,6 +235,15 @@ class _Walk:
             address = argument.type == "pointer_expression" and inner is not None
             if address or (callees and argument.type == "identifier"):
                 self._assign(inner if address and inner is not None else argument, back)
+
+    def _change_owner(self, call: Node, level: Level) -> None:
+        """A method, or a call operator, may store what it is given in its object."""
+        name, function = called_name(call), call.child_by_field_name("function")
+        if function is None or name in self._levels.reading:
+            return
+        owner = function.child_by_field_name("argument")
+        if owner is not None or name in self._facts.scopes.ranges:
+            self._assign(owner or function, level)
 
     def _lambda(self, node: Node) -> None:
         """Its calls are made under a control that is not known here."""
