@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 DEVICE ?= sim:orin
 
-.PHONY: demo test slow clean paper-sim sim-speed
+.PHONY: demo test slow fuzz clean paper-sim sim-speed
 
 demo: $(VENV)/.demo
 	@mkdir -p out
@@ -19,6 +19,13 @@ test: $(VENV)/.test
 
 slow: $(VENV)/.test
 	$(BIN)/pytest -m "slow and not gpu" -n 2
+
+# COUNT random kernels, one per seed from SEEDS on: original and elastic forms, bit for bit.
+SEEDS ?= 0
+COUNT ?= 2000
+
+fuzz: $(VENV)/.test
+	$(BIN)/python -m tests.fuzz --seeds $(SEEDS) --count $(COUNT)
 
 # The paper's evaluation in the simulator, and how fast the simulator itself is.
 paper-sim: $(VENV)/.demo

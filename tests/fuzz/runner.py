@@ -20,15 +20,16 @@ _SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A kernel that was not equal in every form; ``form`` is empty where it never ran."""
+    """A kernel that was not equal in all forms: the wrong ones, none where it never ran."""
 
     seed: int
     kernel: str
-    form: str
+    forms: tuple[str, ...]
     detail: str
 
     def __str__(self) -> str:
-        return f"seed {self.seed}, kernel {self.kernel}, form {self.form or 'none'}: {self.detail}"
+        forms = ", ".join(self.forms) or "none"
+        return f"seed {self.seed}, kernel {self.kernel}, wrong forms {forms}: {self.detail}"
 
 
 @dataclass(slots=True)
@@ -117,6 +118,7 @@ def _count(tally: Tally, seed: int, verdict: check.KernelVerdict, made: Elastici
         reason = made.kernel(verdict.name).grid.reason
         tally.refused.setdefault(reason, []).append(seed)
     else:
-        wrong = [f for f in verdict.forms if not f.equal]
-        form, detail = (wrong[0].form, wrong[0].detail) if wrong else ("", verdict.reason)
-        tally.faults.append(Fault(seed, verdict.name, form, f"{verdict.verdict}: {detail}"))
+        wrong = tuple(f.form for f in verdict.forms if not f.equal)
+        tally.faults.append(
+            Fault(seed, verdict.name, wrong, f"{verdict.verdict}: {verdict.reason}")
+        )
