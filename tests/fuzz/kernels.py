@@ -81,8 +81,10 @@ class _Kernel:
         traits = self._finish_parameters(bool(tiles))
         body = Statements(random, self._values, traits, tiles)
         self._opening(body, tiles, traits)
-        body.several(self._scope, Place("block"), 7)
-        while random.random() < 0.5:
+        if random.random() < 0.5:
+            body.several(self._scope, Place("block"), 4)
+        for _ in range(random.randint(1, 3)):
+            body.meeting(self._scope, Place("block"))
             body.several(self._scope, Place("block"), 4)
         self._closing(body, traits)
         random.shuffle(self._parameters)

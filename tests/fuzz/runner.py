@@ -15,7 +15,6 @@ from tests.fuzz.kernels import file_of, generate
 SEEDS = Path(__file__).parent / "seeds.txt"
 PER_FILE = 20
 MOST_REFUSED = 0.1
-_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +75,12 @@ def run(
     seeds: Sequence[int],
     folder: Path,
     change: Callable[[str], str] = lambda text: text,
+    seconds: float = 60.0,
 ) -> Tally:
     """Judge the kernels of ``seeds``, in one file in ``folder``, which is kept on a fault.
 
-    ``change`` is made to the emitted text: what a wrong emitter would do.
+    ``change`` is made to the emitted text: what a wrong emitter would do. A kernel may take
+    ``seconds``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"seeds_{seeds[0]}_{seeds[-1]}.cu"
@@ -89,7 +90,7 @@ def run(
     path.with_suffix(".toml").write_text(launches, encoding="utf-8")
     made = changed(miriam.elasticize(path), change)
     asked = check.read_launches(path.with_suffix(".toml"))
-    verdicts = check.verify_elasticized(made, asked, seed=seeds[0], seconds=_SECONDS)
+    verdicts = check.verify_elasticized(made, asked, seed=seeds[0], seconds=seconds)
     tally = Tally()
     for kernel, verdict in zip(kernels, verdicts, strict=True):
         _count(tally, kernel.seed, verdict, made)

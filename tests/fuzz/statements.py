@@ -75,10 +75,16 @@ class Statements:
         for _ in range(self._random.randint(1, most)):
             self._one(scope, place)
 
+    def meeting(self, scope: Scope, place: Place) -> None:
+        """A statement in which threads wait for each other, if any is allowed here."""
+        found = self._meetings(place)
+        if found:
+            self._random.choices([m for _, m in found], [w for w, _ in found])[0](scope, place)
+
     def _one(self, scope: Scope, place: Place) -> None:
         makers: list[tuple[int, Callable[[Scope, Place], None]]] = [
-            (5, self._assign_word),
-            (4, self._assign_number),
+            (4, self._assign_word),
+            (3, self._assign_number),
             (2, self._declare),
             (1, self._update_in_place),
         ]
@@ -106,7 +112,7 @@ class Statements:
         traits, found = self._traits, list[tuple[int, Callable[[Scope, Place], None]]]()
         if traits.barriers and place.reached == "block":
             found.append((2, self._barrier))
-            found += [(6, self._exchange)] if self._tiles else []
+            found += [(9, self._exchange)] if self._tiles else []
             if traits.leaving in ("nobody", "block"):
                 found += [(2, self._vote), (3, self._total)]
                 found += [(2, self._reduce)] if self._tiles else []
