@@ -52,9 +52,24 @@ def _until_it_ends(
                         why = _end(child, seconds, complaints)
                         yield KernelVerdict(case.launch.name, "error", why)
                         return
-                    yield msgspec.json.decode(line, type=KernelVerdict)
+                    yield _read(case, line)
             finally:
                 child.kill()
+
+
+def _read(case: Case, line: bytes) -> KernelVerdict:
+    """The verdict in ``line``, written by a process in which a wrong kernel may have written too.
+
+    What it says is only believed where it is about ``case``.
+    """
+    try:
+        verdict = msgspec.json.decode(line, type=KernelVerdict)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        verdict = None
+    if verdict is None or verdict.name != case.launch.name:
+        why = "the process that ran it answered nonsense: a form overwrote its memory"
+        return KernelVerdict(case.launch.name, "error", why)
+    return verdict
 
 
 def _import_path() -> str:

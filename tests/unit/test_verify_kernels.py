@@ -129,6 +129,20 @@ def test_a_variable_that_a_form_leaves_different_shows() -> None:
     assert verdict.reason == "slice: a __device__ variable"
 
 
+@pytest.mark.parametrize("answer", ['{"name": "ad", "verdict": "equal"}', "{", r"\0377"])
+def test_a_process_whose_memory_was_overwritten_is_not_believed(
+    answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = tmp_path / "child"
+    child.write_text(f"#!/bin/sh\nprintf '%b\\n' '{answer}'\n")
+    child.chmod(0o755)
+    made = miriam.elasticize(SOURCE)
+    monkeypatch.setattr("sys.executable", str(child))
+    verdict = verdict_of(made, "add")
+    assert (verdict.name, verdict.verdict) == ("add", "error")
+    assert "answered nonsense" in verdict.reason
+
+
 def launch_file(folder: Path, text: str) -> Path:
     path = folder / "launch.toml"
     path.write_text(text)
