@@ -27,7 +27,7 @@ def judged(
     """The verdicts of ``cases``, in their order; each may take ``seconds``."""
     left = list(cases)
     while left:
-        for verdict in _until_it_ends(left, seed, seconds, cache_dir):
+        for verdict in _until_it_ends(tuple(left), seed, seconds, cache_dir):
             del left[0]
             yield verdict
 

@@ -129,6 +129,22 @@ def test_a_variable_that_a_form_leaves_different_shows() -> None:
     assert verdict.reason == "slice: a __device__ variable"
 
 
+def test_a_kernel_that_hangs_is_blamed_wherever_it_stands(tmp_path: Path) -> None:
+    source = tmp_path / "four.cu"
+    good = "__global__ void {}(int* x) {{ x[threadIdx.x] = 3; }}\n"
+    hangs = "__global__ void hangs(int* x) { while (x[0] < 1000) x[0] = 1; }\n"
+    source.write_text(good.format("one") + hangs + good.format("two") + good.format("three"))
+    names = ("one", "hangs", "two", "three")
+    text = "".join(f"[kernel.{n}]\n{HEAD}args = [{ARRAY}]\n" for n in names)
+    found = miriam.verify(source, launch_file(tmp_path, text), seconds=1.0)
+    assert [(v.name, v.verdict) for v in found] == [
+        ("one", "equal"),
+        ("hangs", "error"),
+        ("two", "equal"),
+        ("three", "equal"),
+    ]
+
+
 @pytest.mark.parametrize("answer", ['{"name": "ad", "verdict": "equal"}', "{", r"\0377"])
 def test_a_process_whose_memory_was_overwritten_is_not_believed(
     answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
