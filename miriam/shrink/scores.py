@@ -13,8 +13,8 @@ RELAUNCH_NS = 2_600
 (CUDA 13.0). A launch from the host costs three times that."""
 
 CLAIM_NS = 700
-"""One claim of a logical block, measured on an H200: a step whose physical blocks each claim
-twice, once in vain, is 1.4 us longer than its original."""
+"""One claim of a logical block, derived from an H200: a step whose physical blocks each claim
+twice, once in vain, was measured 1.4 us longer than its original."""
 
 BUDGET_SHARE = 0.5
 """Share of a kernel's solo time for each kind of overhead: both together at most double it."""

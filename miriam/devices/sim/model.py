@@ -16,7 +16,10 @@ from miriam.kernels import Cost, GpuSpec, KernelSpec, Variant
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Times of launching and coordinating, ns; measured on one H200 (docs/architecture.md)."""
+    """Times of launching and coordinating, ns, of one H200 (docs/architecture.md).
+
+    ``node_ns`` is fitted (docs/results/sim-vs-h200.md), ``claim_ns`` half a claim loop.
+    """
 
     host_launch_ns: int = 8_000
     node_ns: int = 1_400

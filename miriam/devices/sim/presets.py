@@ -2,7 +2,10 @@
 
 L2 bandwidth is not published for these parts. 20 bytes per clock and SM is what
 microbenchmarks found on Volta and Turing (Jia et al., arXiv 1804.06826 and 1903.07486); the
-later parts are given 32, an estimate. Launch and coordination costs are the H200's everywhere.
+later parts are given 45, fitted with the issue efficiency of 128 lanes, the saturating warps and
+the start of a block to times alone on one H200 (docs/results/sim-vs-h200.md). An SM with 64 lanes
+has twice the issue slots per lane: 0.65 there is an estimate. Launch and coordination costs are
+the H200's everywhere.
 """
 
 from __future__ import annotations
