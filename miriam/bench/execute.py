@@ -6,10 +6,12 @@ import multiprocessing
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from miriam.bench.jobs import Job, JobRecord, Workshop
 from miriam.bench.zoo import Zoo
+from miriam.errors import UsageError
 
 if TYPE_CHECKING:
     from multiprocessing.sharedctypes import SynchronizedArray
@@ -101,6 +103,33 @@ class Processes:
             for index, future in enumerate(futures):
                 if future in done:
                     self._observer.finished(jobs[index], future.result())
+
+
+class Traced:
+    """Runs jobs with ``executor``, one of them with its timeline: a file can show one run.
+
+    ``trace`` is that timeline, for ui.perfetto.dev. UsageError if there is more than one row,
+    before any of them runs.
+    """
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+        self.trace = b""
+
+    def run(self, jobs: Sequence[Job]) -> list[JobRecord]:
+        """What each of ``jobs`` found."""
+        rows = [job for job in jobs if not job.solo]
+        if len(rows) > 1:
+            names = ", ".join(f"{job.workload} {job.policy}" for job in rows)
+            raise UsageError(
+                "--trace", "one workload under one policy", names, "choose one of each to be traced"
+            )
+        records = self._executor.run(
+            [job if job.solo else replace(job, traced=True) for job in jobs]
+        )
+        for record in records:
+            self.trace = record.trace or self.trace
+        return [replace(record, trace=None) for record in records]
 
 
 def cores() -> int:

@@ -12,6 +12,7 @@ from miriam.bench.metrics import Sample, rate_hz
 from miriam.bench.networks import Networks
 from miriam.bench.progress import Beside, step_times
 from miriam.bench.run import Load, Record, run_window
+from miriam.bench.trace import Tracer
 from miriam.bench.verify import Checker
 from miriam.bench.workloads import WorkloadTask
 from miriam.coordinator import Task, policies
@@ -26,7 +27,7 @@ class Job:
 
     ``workload`` names the random streams. ``solo``: what a task does alone, of which nothing is
     checked. ``enough``: it ends earlier when so many requests have completed. ``deep``: a closer
-    look at the first critical task (see `Deep`).
+    look at the first critical task (see `Deep`). ``traced``: with its timeline.
     """
 
     machine: Machine
@@ -39,6 +40,7 @@ class Job:
     solo: bool = False
     enough: int | None = None
     deep: bool = False
+    traced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +58,14 @@ class TaskRecord:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """What a job found; tasks in the job's order."""
+    """What a job found; tasks in the job's order. ``trace``: for ui.perfetto.dev, if asked for."""
 
     tasks: tuple[TaskRecord, ...]
     achieved_occupancy: float
     verified: bool | None = None
     faults: tuple[str, ...] = ()
     deep: Deep | None = None
+    trace: bytes | None = None
 
 
 @dataclass(slots=True)
@@ -93,6 +96,9 @@ class Workshop:
         look = DeepLook([load.task for load in loads], device.gpu) if job.deep else None
         if look is not None:
             watch.append(look)
+        tracer = Tracer(device, [load.task for load in loads]) if job.traced else None
+        if tracer is not None:
+            watch += tracer.observers
 
         def completed(done: Completion, ordinal: int) -> None:
             if not job.solo:
@@ -114,6 +120,7 @@ class Workshop:
             verified=checker.verdict,
             faults=tuple(checker.faults),
             deep=look.result() if look else None,
+            trace=tracer.encode() if tracer else None,
         )
 
     def device(self, machine: Machine, compute: bool = False) -> Device:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from miriam.errors import UsageError
@@ -16,6 +17,18 @@ def require_target(option: str, target: str) -> None:
     path = Path(target)
     if target != STANDARD_OUTPUT and (path.is_dir() or not path.parent.is_dir()):
         raise UsageError(option, "a file in a folder that exists", target)
+
+
+def require_targets(targets: Mapping[str, str | None]) -> None:
+    """As `require_target` for each option that has one; one at most is standard output."""
+    printed = None
+    for option, target in targets.items():
+        if target is not None:
+            require_target(option, target)
+        if target == STANDARD_OUTPUT:
+            if printed:
+                raise UsageError(option, f"not standard output when {printed} is", target)
+            printed = option
 
 
 def write(option: str, target: str, data: bytes) -> None:

@@ -39,7 +39,7 @@ def simulate(
     from miriam.bench.trace import Tracer
     from miriam.bench.zoo import Zoo
     from miriam.coordinator import policies
-    from miriam.errors import UnknownNameError, UsageError
+    from miriam.errors import UnknownNameError
     from miriam.runtime import read
 
     asked = read(mix, models.NAMES)
@@ -48,11 +48,7 @@ def simulate(
             raise UnknownNameError("--add", name, models.NAMES)
         asked = asked.with_normal(name)
     question = Question(asked, policies.get(policy), seconds, seed)
-    for option, target in (("--json", json), ("--trace", trace)):
-        if target is not None:
-            output.require_target(option, target)
-    if json == trace == output.STANDARD_OUTPUT:
-        raise UsageError("--trace", "not standard output when --json is", trace)
+    output.require_targets({"--json": json, "--trace": trace})
     machine = devices.get(device)
     simulation = Simulation(machine, Zoo(machine.gpu.arch, seed), question)
     tracer = Tracer(machine, simulation.tasks) if trace is not None else None

@@ -14,6 +14,7 @@ from miriam.cli.bench.options import (
     Seconds,
     Seed,
     Targets,
+    Trace,
     Workloads,
     names,
     run_study,
@@ -32,6 +33,7 @@ def growth(
     json: Json = None,
     plot: Plot = None,
     html: Html = None,
+    trace: Trace = None,
 ) -> None:
     """Run a critical network beside 1, 2, 4 and 8 normal ones, and two critical ones."""
     from miriam.bench import Options
@@ -48,4 +50,4 @@ def growth(
         in_flight=in_flight,
         geometry=geometry,
     )
-    run_study(options, Targets(json, plot, html), jobs)
+    run_study(options, Targets(json, plot, html, trace), jobs)

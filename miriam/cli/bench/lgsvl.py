@@ -14,6 +14,7 @@ from miriam.cli.bench.options import (
     Seconds,
     Seed,
     Targets,
+    Trace,
     Workloads,
     names,
     run_study,
@@ -32,6 +33,7 @@ def lgsvl(
     json: Json = None,
     plot: Plot = None,
     html: Html = None,
+    trace: Trace = None,
 ) -> None:
     """Run the driving trace: ResNet-50 beside SqueezeNet, at its rates and scaled to 120 % load."""
     from miriam.bench import Options
@@ -48,4 +50,4 @@ def lgsvl(
         in_flight=in_flight,
         geometry=geometry,
     )
-    run_study(options, Targets(json, plot, html), jobs)
+    run_study(options, Targets(json, plot, html, trace), jobs)

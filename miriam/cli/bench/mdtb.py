@@ -15,6 +15,7 @@ from miriam.cli.bench.options import (
     Seconds,
     Seed,
     Targets,
+    Trace,
     Workloads,
     names,
     run_study,
@@ -34,6 +35,7 @@ def mdtb(
     json: Json = None,
     plot: Plot = None,
     html: Html = None,
+    trace: Trace = None,
 ) -> None:
     """Run MDTB: each workload under each policy, in one table.
 
@@ -54,4 +56,4 @@ def mdtb(
         compute=compute,
         geometry=geometry,
     )
-    run_study(options, Targets(json, plot, html), jobs)
+    run_study(options, Targets(json, plot, html, trace), jobs)

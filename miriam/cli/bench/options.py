@@ -43,6 +43,9 @@ Jobs = Annotated[
 ]
 Json = Annotated[str | None, typer.Option("--json", help="Write the report here; - is stdout.")]
 Plot = Annotated[str | None, typer.Option("--plot", help="Write the main chart (PNG) here.")]
+Trace = Annotated[
+    str | None, typer.Option(help="Write the timeline of one row for ui.perfetto.dev here.")
+]
 Html = Annotated[
     str | None, typer.Option("--html", help="Write charts and tables as one HTML file here.")
 ]
@@ -55,17 +58,29 @@ class Targets:
     json: str | None = None
     plot: str | None = None
     html: str | None = None
+    trace: str | None = None
 
     def check(self) -> None:
         """UsageError or MissingCapabilityError, before the run, if one can not be written."""
         from miriam.bench import charts, output
 
-        for option in ("json", "plot", "html"):
-            target = getattr(self, option)
-            if target is not None:
-                output.require_target(f"--{option}", target)
+        output.require_targets(
+            {
+                "--json": self.json,
+                "--plot": self.plot,
+                "--html": self.html,
+                "--trace": self.trace,
+            }
+        )
         if self.plot or self.html:
             charts.require_plot()
+
+    @property
+    def printed(self) -> bool:
+        """Whether one of them is standard output, which leaves standard error to the table."""
+        from miriam.bench import output
+
+        return output.STANDARD_OUTPUT in (self.json, self.plot, self.html, self.trace)
 
 
 def names(text: str | None, default: Sequence[str], everything: Sequence[str]) -> tuple[str, ...]:
@@ -94,19 +109,25 @@ def run_study(options: Options, targets: Targets, jobs: int | None) -> None:
     """Run a benchmark, print its table and write its files; exits 1 for a wrong output."""
     # Only a run needs numpy and the models; --help and --version do without.
     from miriam import bench
-    from miriam.bench import charts, html_parts, output, studies, table
+    from miriam.bench import charts, execute, html_parts, output, studies, table
     from miriam.cli.bench.progress import Progress
 
     targets.check()
+    if targets.trace is not None and not options.machine.simulated:
+        raise UsageError("--trace", "on a simulated device, sim:<gpu>", options.device)
     with Progress(plain=options.compute) as progress:
-        result = studies.run(options, executor(options, jobs, progress))
+        runner = executor(options, jobs, progress)
+        traced = execute.Traced(runner) if targets.trace is not None else None
+        result = studies.run(options, traced or runner)
+    if targets.trace is not None and traced is not None:
+        output.write("--trace", targets.trace, traced.trace)
     if targets.json is not None:
         output.write("--json", targets.json, bench.encode(result))
     if targets.plot is not None:
         output.write("--plot", targets.plot, charts.charts(result)[0].png)
     if targets.html is not None:
         output.write("--html", targets.html, html_parts.page(result))
-    table.show(result, Console(stderr=targets.json == output.STANDARD_OUTPUT))
+    table.show(result, Console(stderr=targets.printed))
     _require_verified(result)
 
 

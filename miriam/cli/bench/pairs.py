@@ -19,6 +19,7 @@ from miriam.cli.bench.options import (
     Seconds,
     Seed,
     Targets,
+    Trace,
     names,
     numbers,
     run_study,
@@ -43,6 +44,7 @@ def pairs(
     json: Json = None,
     plot: Plot = None,
     html: Html = None,
+    trace: Trace = None,
 ) -> None:
     """Run a grid of critical network x normal network x gap x world."""
     from miriam.bench import Options
@@ -61,4 +63,4 @@ def pairs(
         gaps_us=numbers("gap-us", gap_us, study.GAPS_US),
         worlds=tuple(int(sms) for sms in numbers("world", world, study.WORLDS)),
     )
-    run_study(options, Targets(json, plot, html), jobs)
+    run_study(options, Targets(json, plot, html, trace), jobs)

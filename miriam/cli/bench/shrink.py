@@ -55,4 +55,4 @@ def shrink(
         pruning_table.show(report, Console(file=text))
         part = html_parts.part(report.title, label(report), shown, text.getvalue())
         output.write("--html", html, html_parts.document(report.title, [part]))
-    pruning_table.show(report, Console(stderr=json == output.STANDARD_OUTPUT))
+    pruning_table.show(report, Console(stderr=targets.printed))
