@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from miriam.check.launchfile import Alias, Array, KernelLaunch, Value
 from miriam.check.values import filled, first_difference
 from miriam.devices.host import Host, HostKernel, Schedule
-from miriam.elastic.launch import launch_bytes
+from miriam.elastic.launch import Control, launch_bytes
 from miriam.errors import ExecutionError
 from miriam.kernels import Buffer, Dim3
 
@@ -129,7 +129,7 @@ class Subject:
     def resume(self, part: Range, physical: int, seed: int) -> None:
         """Run ``part`` on racing blocks that claim from ``words`` until they have to leave."""
         at = self._memory.address(_WORDS)
-        given = [launch_bytes(self._launch.grid, part.start, part.count, counter=at, quota=at + 4)]
+        given = [launch_bytes(self._launch.grid, part.start, part.count, Control(at, at + 4))]
         self._run("yield", Dim3(physical), given, None, 1, "together", seed)
 
     def _run(

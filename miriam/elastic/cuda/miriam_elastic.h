@@ -21,6 +21,14 @@ struct MiriamLaunch {
   // Only for the yield form, both in memory that the device can reach:
   unsigned* counter;               // numbers claimed so far; 0 before the first launch
   const volatile unsigned* quota;  // physical blocks that may go on, 0 stops all; null: no limit
+  // All optional, 0 when left out. Several quotas: `more_quotas` further words, the i-th of them at
+  // quota[i * quota_stride]; the smallest counts.
+  unsigned more_quotas, quota_stride;
+  // The SMs on which blocks may go on, a bit for each: SM i is bit i % 32 of word i / 32. Further
+  // sets lie as the quotas do, and all of them count. Null: everywhere.
+  const volatile unsigned* sms;
+  // Where MIRIAM_COUNT_RUNS is defined: how often each number ran, one word each. Null: not counted.
+  unsigned* runs;
 };
 
 #ifdef __CUDACC__
@@ -42,8 +50,15 @@ static __device__ __forceinline__ dim3 miriam_grid(const MiriamLaunch& launch) {
   return dim3(launch.grid_x, launch.grid_y, launch.grid_z);
 }
 
-// The coordinates of logical block `number`.
+static __device__ __forceinline__ bool miriam_leads() {
+  return (threadIdx.x | threadIdx.y | threadIdx.z) == 0;
+}
+
+// The coordinates of logical block `number`, which runs next.
 static __device__ __forceinline__ uint3 miriam_block(const MiriamLaunch& launch, unsigned number) {
+#ifdef MIRIAM_COUNT_RUNS
+  if (launch.runs != nullptr && miriam_leads()) atomicAdd(launch.runs + number, 1u);
+#endif
   uint3 block;
   block.x = number;
   block.y = block.z = 0;
@@ -59,13 +74,27 @@ static __device__ __forceinline__ uint3 miriam_block(const MiriamLaunch& launch,
   return block;
 }
 
-static __device__ __forceinline__ bool miriam_leads() {
-  return (threadIdx.x | threadIdx.y | threadIdx.z) == 0;
+// Whether the quotas and the SM sets let this physical block go on.
+static __device__ __forceinline__ bool miriam_may_go_on(const MiriamLaunch& launch) {
+  bool may = launch.quota == nullptr || blockIdx.x < *launch.quota;
+  for (unsigned i = 1; i <= launch.more_quotas; ++i) {
+    may = may && blockIdx.x < launch.quota[i * launch.quota_stride];
+  }
+#ifndef __MIRIAM_HOST__
+  if (launch.sms != nullptr) {
+    unsigned sm;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+    for (unsigned i = 0; i <= launch.more_quotas; ++i) {
+      may = may && (launch.sms[i * launch.quota_stride + sm / 32] >> sm % 32 & 1u) != 0;
+    }
+  }
+#endif
+  return may;
 }
 
 // Called by one thread of a block: an index below `count`, or `count` when the block has to leave.
 static __device__ __forceinline__ unsigned miriam_claim(const MiriamLaunch& launch) {
-  if (launch.quota != nullptr && blockIdx.x >= *launch.quota) return launch.count;
+  if (!miriam_may_go_on(launch)) return launch.count;
   const unsigned next = atomicAdd(launch.counter, 1u);
   return next < launch.count ? next : launch.count;
 }
