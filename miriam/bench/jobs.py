@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from miriam.bench.arrivals import stream
@@ -11,7 +12,6 @@ from miriam.bench.machine import Machine
 from miriam.bench.metrics import Sample, rate_hz
 from miriam.bench.networks import Networks
 from miriam.bench.progress import Beside, step_times
-from miriam.bench.run import Load, Record, run_window
 from miriam.bench.trace import Tracer
 from miriam.bench.verify import Checker
 from miriam.bench.workloads import WorkloadTask
@@ -19,6 +19,7 @@ from miriam.coordinator import Task, policies
 from miriam.devices.contract import Arrays, Completion, Device
 from miriam.devices.observe import Observer
 from miriam.kernels import Program
+from miriam.runtime import Driver, Offer, Record, Request, Served
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,33 +88,28 @@ class Workshop:
         device = self.device(job.machine, job.compute)
         networks = self._networks_for(device)
         computes = job.compute or not device.simulated
-        loads = [_load(job, task, networks, computes) for task in job.tasks]
+        offers = [_offer(job, task, networks, computes) for task in job.tasks]
+        tasks = [offer.task for offer in offers]
         checker = Checker(networks, [task.network for task in job.tasks])
         watch: list[Observer] = []
         beside = self._beside(job, device)
         if beside is not None:
             watch.append(beside)
-        look = DeepLook([load.task for load in loads], device.gpu) if job.deep else None
+        look = DeepLook(tasks, device.gpu) if job.deep else None
         if look is not None:
             watch.append(look)
-        tracer = Tracer(device, [load.task for load in loads]) if job.traced else None
+        tracer = Tracer(device, tasks) if job.traced else None
         if tracer is not None:
             watch += tracer.observers
 
-        def completed(done: Completion, ordinal: int) -> None:
+        def completed(task: int, request: Request, done: Completion) -> None:
             if not job.solo:
-                checker.check(done, ordinal)
+                checker.check(done, request.ordinal)
             passed(done.finish_ns / job.window_ns)
 
-        record = run_window(
-            device,
-            policies.get(job.policy),
-            loads,
-            job.window_ns,
-            completed,
-            observers=watch,
-            enough=job.enough,
-        )
+        with closing(device.open(tasks, policies.get(job.policy), watch)) as session:
+            driver = Driver(session, offers, watch=completed)
+            record = driver.run(job.window_ns, job.enough)
         return JobRecord(
             tasks=_tasks(record, beside),
             achieved_occupancy=record.usage.achieved_occupancy,
@@ -155,13 +151,13 @@ class Workshop:
         return self._step_ns[key]
 
 
-def _load(job: Job, task: WorkloadTask, networks: Networks, computes: bool) -> Load:
+def _offer(job: Job, task: WorkloadTask, networks: Networks, computes: bool) -> Offer:
     rng = stream(job.seed, job.workload, task.name)
 
     def inputs(ordinal: int) -> Arrays | None:
         return networks.inputs(task.network, ordinal) if computes else None
 
-    return Load(
+    return Offer(
         task=Task(
             name=task.name,
             program=networks.program(task.network),
@@ -177,17 +173,17 @@ def _load(job: Job, task: WorkloadTask, networks: Networks, computes: bool) -> L
 
 
 def _tasks(record: Record, beside: Beside | None) -> tuple[TaskRecord, ...]:
-    rates = beside.rates_hz(record.completions) if beside else [None] * len(record.completions)
+    served = record.served
+    rates = beside.rates_hz(served) if beside else [None] * len(served)
     return tuple(
-        _task(done, record.window_ns, rate)
-        for done, rate in zip(record.completions, rates, strict=True)
+        _task(done, record.window_ns, rate) for done, rate in zip(served, rates, strict=True)
     )
 
 
-def _task(done: Sequence[Completion], window_ns: int, beside_hz: float | None) -> TaskRecord:
+def _task(done: Sequence[Served], window_ns: int, beside_hz: float | None) -> TaskRecord:
     return TaskRecord(
-        latency=Sample.of(c.finish_ns - c.arrival_ns for c in done),
-        service=Sample.of(c.finish_ns - c.start_ns for c in done),
+        latency=Sample.of(request.latency_ns for request in done),
+        service=Sample.of(request.service_ns for request in done),
         rate_hz=rate_hz(len(done), window_ns),
         beside_hz=beside_hz,
     )

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from miriam.coordinator import Task, policies
-from miriam.devices.contract import Completion, Device
+from miriam.devices.contract import Device
 from miriam.devices.observe import Observer
 from miriam.kernels import Program
+from miriam.runtime import Served
 
 _SECOND_NS = 1_000_000_000
 _FOREVER_NS = 10**15
@@ -41,13 +42,13 @@ class Beside(Observer):
                 self._holds[task].append((number, since_ns, until_ns))
             self._steps[task].append((step, began_ns, ended_ns))
 
-    def rates_hz(self, completions: Sequence[Sequence[Completion]]) -> list[float | None]:
+    def rates_hz(self, served: Sequence[Sequence[Served]]) -> list[float | None]:
         """Each normal task's requests per second while a critical one ran, None for the others.
 
-        ``completions`` per task: the critical ones say when one was running.
+        ``served`` per task: the critical ones say when one was running.
         """
-        chosen = zip(completions, self._critical, strict=True)
-        busy = [(c.start_ns, c.finish_ns) for done, critical in chosen if critical for c in done]
+        chosen = zip(served, self._critical, strict=True)
+        busy = [(r.start_ns, r.end_ns) for done, critical in chosen if critical for r in done]
         edges, shares, total_ns = cumulative(busy)
         return [
             None if critical or not total_ns else self._rate(task, edges, shares, total_ns)

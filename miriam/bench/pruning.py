@@ -8,6 +8,7 @@ also run in the simulator: the best one that the critical kernel hardly feels sh
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Literal
@@ -21,7 +22,6 @@ from miriam.bench.machine import Machine
 from miriam.bench.metrics import Sample
 from miriam.bench.options import Options
 from miriam.bench.progress import cumulative
-from miriam.bench.run import Load, run_window
 from miriam.coordinator import (
     ORDERED,
     Grant,
@@ -39,6 +39,7 @@ from miriam.coordinator import (
 from miriam.devices.contract import Device
 from miriam.devices.observe import LaunchInfo, Observer
 from miriam.kernels import Program, Step
+from miriam.runtime import Driver, Offer
 from miriam.shrink import Candidate, Critical, Overheads, Pruning, Space, full_space
 
 NAME = "shrink"
@@ -250,11 +251,10 @@ class _Bench:
     def _run(self, grant: Grant) -> tuple[float, float]:
         """Median time of the critical kernel, ns, and the normal one's blocks per ns beside it."""
         counter = _Blocks()
-        loads = [Load(task, Closed(), (0,)) for task in self._tasks]
-        record = run_window(
-            self._device, _Fixed(grant), loads, self._window_ns, observers=(counter,)
-        )
-        spans = [(c.start_ns, c.finish_ns) for c in record.completions[0]]
+        offers = [Offer(task, Closed(), (0,)) for task in self._tasks]
+        with closing(self._device.open(self._tasks, _Fixed(grant), (counter,))) as session:
+            record = Driver(session, offers).run(self._window_ns)
+        spans = [(r.start_ns, r.end_ns) for r in record.served[0]]
         times = Sample.of(end - start for start, end in spans)
         return float(times.percentile(50) or inf), counter.rate(spans)
 

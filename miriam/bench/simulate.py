@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from miriam.bench.arrivals import Arrivals, Closed, Poisson, Trace, Uniform, stream
@@ -11,10 +12,10 @@ from miriam.bench.networks import Networks
 from miriam.bench.progress import Beside, step_times
 from miriam.bench.verdict import Break, Verdict, broken, judge
 from miriam.coordinator import Policy, Task, policies
-from miriam.devices.contract import Completion, Device
+from miriam.devices.contract import Device
 from miriam.devices.observe import Observer
 from miriam.errors import UsageError
-from miriam.runtime import Driver, Fate, Following, MixFile, Offer, Record, Rules, TaskEntry
+from miriam.runtime import Driver, Following, MixFile, Offer, Record, Rules, TaskEntry
 
 _SECOND_NS = 1_000_000_000
 SOLO_NS = 250_000_000
@@ -84,7 +85,7 @@ class Simulation:
         )
         watched = (*observers, beside)
         record = self._together(offers, window_ns, watched, "together", progress)
-        beside_hz = beside.rates_hz(_completions(record))
+        beside_hz = beside.rates_hz(record.served)
         return Verdict(
             device=self._device.name,
             policy=self._question.policy.name,
@@ -117,14 +118,13 @@ class Simulation:
         task, arrivals = offer.task, offer.arrivals
         key = task.program.name, arrivals, task.in_flight, offer.times_ns
         if key not in known:
-            session = self._device.open([task], policies.get("multistream"))
-            driver = Driver(
-                session, [offer], watch=lambda _t, _r, done: progress(task.name, done.finish_ns)
-            )
             window_ns = self._question.window_ns
-            closed = isinstance(arrivals, Closed)
-            known[key] = driver.run(min(window_ns, SOLO_NS) if closed else window_ns)
-            session.close()
+            if isinstance(arrivals, Closed):
+                window_ns = min(window_ns, SOLO_NS)
+            with closing(self._device.open([task], policies.get("multistream"))) as session:
+                known[key] = Driver(
+                    session, [offer], watch=lambda _t, _r, done: progress(task.name, done.finish_ns)
+                ).run(window_ns)
         return known[key]
 
     def _together(
@@ -135,15 +135,11 @@ class Simulation:
         name: str,
         progress: Callable[[str, int], None],
     ) -> Record:
-        session = self._device.open(
-            [offer.task for offer in offers], self._question.policy, observers
-        )
-        driver = Driver(
-            session, offers, self._rules, lambda _t, _r, done: progress(name, done.finish_ns)
-        )
-        record = driver.run(window_ns)
-        session.close()
-        return record
+        tasks = [offer.task for offer in offers]
+        with closing(self._device.open(tasks, self._question.policy, observers)) as session:
+            return Driver(
+                session, offers, self._rules, lambda _t, _r, done: progress(name, done.finish_ns)
+            ).run(window_ns)
 
     def _first_break(
         self, offers: Sequence[Offer], record: Record, progress: Callable[[str, int], None]
@@ -190,22 +186,7 @@ def _weighted(
     ]
 
 
-def _completions(record: Record) -> list[list[Completion]]:
-    return [
-        [
-            Completion(task, r.ordinal, r.arrival_ns, r.start_ns, r.end_ns)
-            for r in requests
-            if r.start_ns is not None and r.end_ns is not None
-        ]
-        for task, requests in enumerate(record.requests)
-    ]
-
-
 def _service_ns(solo: Record) -> float:
     """What a request takes alone; the whole window where none was done in it."""
-    times = sorted(
-        r.end_ns - r.start_ns
-        for r in solo.requests[0]
-        if r.fate is Fate.DONE and r.end_ns is not None and r.start_ns is not None
-    )
+    times = sorted(request.service_ns for request in solo.served[0])
     return times[len(times) // 2] if times else solo.window_ns

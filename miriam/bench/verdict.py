@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from miriam.bench.delay import Delay
 from miriam.bench.metrics import Sample, rate_hz
-from miriam.runtime import Fate, MixFile, Record, Request, TaskEntry
+from miriam.runtime import Fate, MixFile, Record, Request, Served, TaskEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,23 +95,22 @@ def judge(
     entry: TaskEntry, record: Record, task: int, alone: Record, beside_hz: float | None
 ) -> TaskVerdict:
     """What ``task`` got in ``record``; ``alone`` is its run alone, ``beside_hz`` as there."""
-    requests, solo = record.requests[task], alone.requests[0]
+    requests, done, solo = record.requests[task], record.served[task], alone.served[0]
     breaks = [b for r in requests if (b := broken(entry, r, record.window_ns))]
-    done = [r for r in requests if r.fate is Fate.DONE]
+    held = sum(r.fate is Fate.DONE and not broken(entry, r, record.window_ns) for r in requests)
     late = sum(b.what != "refused" for b in breaks)
     refused = sum(r.fate is Fate.REFUSED for r in requests)
     deadline = entry.deadline_ns is not None
     missed = late + refused if deadline else 0
-    solo_done = [r for r in solo if r.fate is Fate.DONE]
     return TaskVerdict(
         entry=entry,
         arrived=len(requests),
-        latency=_latency(done),
-        solo_latency=_latency(solo_done),
+        latency=Sample.of(r.latency_ns for r in done),
+        solo_latency=Sample.of(r.latency_ns for r in solo),
         rate_hz=rate_hz(len(done), record.window_ns),
-        solo_rate_hz=_solo_rate(entry, solo_done, alone.window_ns),
+        solo_rate_hz=_solo_rate(entry, solo, alone.window_ns),
         beside_hz=beside_hz if entry.arrivals.kind == "closed" else None,
-        due=missed + sum(not broken(entry, r, record.window_ns) for r in done) if deadline else 0,
+        due=missed + held if deadline else 0,
         missed=missed,
         dropped=sum(r.fate is Fate.DROPPED for r in requests),
         refused=refused,
@@ -134,13 +133,9 @@ def broken(entry: TaskEntry, request: Request, window_ns: int) -> Break | None:
     return Break(entry.title, request.ordinal, due_ns, "late", late_ns)
 
 
-def _latency(requests: Iterable[Request]) -> Sample:
-    return Sample.of(r.end_ns - r.arrival_ns for r in requests if r.end_ns is not None)
-
-
-def _solo_rate(entry: TaskEntry, done: Sequence[Request], window_ns: int) -> float:
+def _solo_rate(entry: TaskEntry, done: Sequence[Served], window_ns: int) -> float:
     """Requests per second; a closed loop's run may be short, so from completion to completion."""
-    ends = sorted(r.end_ns for r in done if r.end_ns is not None)
+    ends = sorted(r.end_ns for r in done)
     if entry.arrivals.kind == "closed" and len(ends) > entry.in_flight:
         first = entry.in_flight - 1
         return rate_hz(len(ends) - 1 - first, ends[-1] - ends[first])

@@ -70,6 +70,25 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Served:
+    """The times of a request that was done, ns since the session opened."""
+
+    arrival_ns: int
+    start_ns: int
+    end_ns: int
+
+    @property
+    def latency_ns(self) -> int:
+        """From arrival to completion."""
+        return self.end_ns - self.arrival_ns
+
+    @property
+    def service_ns(self) -> int:
+        """From the start of its first kernel to completion."""
+        return self.end_ns - self.start_ns
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One request of a task, its ``ordinal``-th. Times are ns since the session opened.
 
@@ -84,14 +103,29 @@ class Request:
     start_ns: int | None = None
     end_ns: int | None = None
 
+    @property
+    def served(self) -> Served | None:
+        """Its times, None unless it was done."""
+        if self.start_ns is None or self.end_ns is None:
+            return None
+        return Served(self.arrival_ns, self.start_ns, self.end_ns)
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What became of every request that arrived in the window, per task in order of arrival."""
+    """What became of every request that arrived in the window, per task in order of arrival.
+
+    ``window_ns`` is shorter than asked for where enough was done before.
+    """
 
     window_ns: int
     requests: tuple[tuple[Request, ...], ...]
     usage: Usage
+
+    @property
+    def served(self) -> tuple[tuple[Served, ...], ...]:
+        """The requests that were done."""
+        return tuple(tuple(s for r in mine if (s := r.served)) for mine in self.requests)
 
 
 Watch = Callable[[int, Request, Completion], None]
@@ -117,14 +151,18 @@ class Driver:
         self._held: list[deque[int]] = [deque() for _ in offers]
         self._served = [0.0] * len(offers)
         self._turn = 0.0
+        self._finished = 0
 
-    def run(self, window_ns: int) -> Record:
-        """Run until ``window_ns`` of the device's time have passed; what arrived in them."""
+    def run(self, window_ns: int, enough: int | None = None) -> Record:
+        """Run until ``window_ns`` of the device's time have passed; what arrived in them.
+
+        It ends earlier when ``enough`` requests are done, if that is given.
+        """
         for task, offer in enumerate(self._offers):
             for time in offer.times_ns:
                 self._schedule(time, task)
         session, events = self._session, self._events
-        while session.now_ns < window_ns:
+        while session.now_ns < window_ns and (enough is None or self._finished < enough):
             while events and events[0][0] <= session.now_ns:
                 heappop(events)[2]()
             self._share()
@@ -133,7 +171,7 @@ class Driver:
                 if done.finish_ns <= window_ns:
                     self._completed(done)
         requests = tuple(tuple(requests) for requests in self._requests)
-        return Record(window_ns, requests, session.usage())
+        return Record(min(window_ns, session.now_ns), requests, session.usage())
 
     def _schedule(self, time_ns: int, task: int) -> None:
         self._at(time_ns, lambda: self._arrive(task, time_ns))
@@ -171,6 +209,7 @@ class Driver:
 
     def _completed(self, done: Completion) -> None:
         task, ordinal = done.task, self._ordinals.pop((done.task, done.request))
+        self._finished += 1
         self._open[task] -= 1
         self._submitted[task] -= 1
         request = replace(self._requests[task][ordinal], start_ns=done.start_ns)

@@ -40,6 +40,20 @@ def test_every_request_is_kept_with_its_times() -> None:
     assert (third.fate, third.end_ns) == (Fate.UNFINISHED, None)
 
 
+def test_it_ends_when_enough_is_done_and_says_when_that_was() -> None:
+    session = FakeSession([10 * MS])
+    record = Driver(session, [closed("t", 1, 10)]).run(1_000 * MS, enough=3)
+    assert [r.end_ns for r in record.served[0]] == [10 * MS, 20 * MS, 30 * MS]
+    assert record.window_ns == 30 * MS
+
+
+def test_served_are_the_times_of_what_was_done() -> None:
+    record = drive([offer(times_ms=(0, 1, 2), deadline_ms=12)], [10], Rules(drop_late=True), 100)
+    first, second = record.served[0]
+    assert (first.latency_ns, first.service_ns) == (10 * MS, 10 * MS)
+    assert (second.latency_ns, second.service_ns) == (19 * MS, 10 * MS)
+
+
 def test_what_arrives_to_a_full_queue_is_refused() -> None:
     record = drive([offer(times_ms=(0, 1, 2, 3, 11))], [10], Rules(queue=1), 100)
     assert fates(record) == ["done", "done", "refused", "refused", "done"]
