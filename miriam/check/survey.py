@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from miriam.compile import CompiledForms, Form, compile_forms, supported_archs
+from miriam.compile import CompiledForms, Form, FormSet, compile_forms, supported_archs
 from miriam.elastic import Elasticized, ElasticKernel, Verdict, elasticize
 from miriam.errors import MiriamError, MissingCapabilityError, UsageError
 
@@ -68,16 +66,11 @@ def survey(
     }
     first = made[archs[0]]
     missing = _missing_compiler() if compiling else ""
-    jobs = [
-        (kernel, arch)
-        for arch, found in made.items()
-        for kernel in found.kernels
-        if kernel.source and compiling and not missing
-    ]
-    # Original and elastic text of a kernel already compile side by side.
-    with ThreadPoolExecutor(max(1, len(os.sched_getaffinity(0)) // 2)) as pool:
-        results = pool.map(lambda job: _compiled(first.path, *job), jobs)
-        done = {(k.name, k.line, a): r for (k, a), r in zip(jobs, results, strict=True)}
+    done: dict[tuple[str, int, str], CompiledForms | str] = {}
+    for arch, found in made.items() if compiling and not missing else ():
+        elastic = [kernel for kernel in found.kernels if kernel.source]
+        for kernel, answer in zip(elastic, _compiled(first.path, elastic, arch), strict=True):
+            done[kernel.name, kernel.line, arch] = answer
     surveyed = [_surveyed(kernel, made, done, missing) for kernel in first.kernels]
     return Survey(first.path, tuple(surveyed), {a: m.source for a, m in made.items()})
 
@@ -125,22 +118,36 @@ def _on(arch: str, verdict: Verdict) -> Verdict:
     return replace(verdict, detail=f"{verdict.detail} ({arch})") if verdict.detail else verdict
 
 
-def _compiled(path: str, kernel: ElasticKernel, arch: str) -> CompiledForms | str:
-    """The forms of ``kernel`` for ``arch``, or why there are none."""
-    instances = _instances(path, kernel)
-    if not instances:
-        return "no resources: a template that this file gives no arguments"
-    why = ""
-    for instance in instances:
-        original = Form(ORIGINAL, kernel.original, path, instance)
-        forms = [
-            Form(form, kernel.source, path, kernel.entry(form, instance)) for form in kernel.entries
-        ]
-        try:
-            return compile_forms(original, forms, arch)
-        except MiriamError as error:
-            why = why or str(error).partition("\n")[0]
-    return f"no resources: {why}"
+def _compiled(path: str, kernels: Sequence[ElasticKernel], arch: str) -> list[CompiledForms | str]:
+    """The forms of each of ``kernels`` for ``arch``, or why there are none.
+
+    Of a template the first instance that can be compiled.
+    """
+    waiting = [_instances(path, kernel) for kernel in kernels]
+    answers: list[CompiledForms | str] = [
+        "no resources: a template that this file gives no arguments" for _ in kernels
+    ]
+    first = True
+    while left := [i for i, instances in enumerate(waiting) if instances]:
+        sets = [_forms(path, kernels[i], waiting[i].pop(0)) for i in left]
+        for i, made in zip(left, compile_forms(sets, arch), strict=True):
+            if isinstance(made, CompiledForms):
+                answers[i] = made
+                waiting[i] = []
+            elif first:
+                answers[i] = f"no resources: {_head(made)}"
+        first = False
+    return answers
+
+
+def _forms(path: str, kernel: ElasticKernel, instance: str) -> FormSet:
+    entries = {form: kernel.entry(form, instance) for form in kernel.entries}
+    forms = (Form(form, kernel.source, path, entry) for form, entry in entries.items())
+    return FormSet(Form(ORIGINAL, kernel.original, path, instance), tuple(forms))
+
+
+def _head(error: MiriamError) -> str:
+    return str(error).partition("\n")[0]
 
 
 def _instances(path: str, kernel: ElasticKernel) -> list[str]:

@@ -10,8 +10,8 @@ from miriam.compile.compiler import (
     read_source,
 )
 from miriam.compile.cubin import read_resources
-from miriam.compile.forms import CompiledForms, Form, FormReport, compile_forms
-from miriam.compile.fpmix import FpMix, fp_mix, same_mix
+from miriam.compile.forms import CompiledForms, Form, FormReport, FormSet, compile_forms
+from miriam.compile.fpmix import FpMix, fp_mixes, same_mix
 from miriam.compile.nvrtc import supported_archs
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Entry",
     "Form",
     "FormReport",
+    "FormSet",
     "FpMix",
     "Job",
     "cache_folder",
@@ -28,7 +29,7 @@ __all__ = [
     "compile_forms",
     "compile_many",
     "compile_source",
-    "fp_mix",
+    "fp_mixes",
     "read_resources",
     "read_source",
     "same_mix",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,13 +43,30 @@ class Cache:
         ``parts`` must name everything that ``make`` depends on. UsageError where the folder
         takes no files; what ``make`` raises leaves no entry behind.
         """
-        path = self._folder / f"{_key(parts)}{suffix}"
-        content = _intact(path)
-        if content is None:
+        (entry,) = self.fetch_many([parts], lambda _: [make()], suffix)
+        return entry
+
+    def fetch_many(
+        self,
+        keys: Iterable[Iterable[str | bytes]],
+        make: Callable[[Sequence[int]], Sequence[bytes]],
+        suffix: str = "",
+    ) -> tuple[Entry, ...]:
+        """The entry for each of ``keys``; see ``fetch``.
+
+        ``make`` is told the places in ``keys`` of what is absent, equal keys once, and gives the
+        contents in that order; it is not called for nothing.
+        """
+        paths = [self._folder / f"{_key(parts)}{suffix}" for parts in keys]
+        intact = {path: _intact(path) for path in paths}
+        known = {path: content for path, content in intact.items() if content is not None}
+        absent = {path: i for i, path in enumerate(paths) if path not in known}
+        if absent:
             with self._scratch() as scratch:
-                content = make()
-                self._write(scratch, content, path)
-        return Entry(path, content)
+                for path, content in zip(absent, make(tuple(absent.values())), strict=True):
+                    self._write(scratch, content, path)
+                    known[path] = content
+        return tuple(Entry(path, known[path]) for path in paths)
 
     def _write(self, scratch: Path, content: bytes, path: Path) -> None:
         try:

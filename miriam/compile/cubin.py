@@ -18,6 +18,7 @@ _SIZED_FORMAT = 0x04
 _REGISTER_COUNT = 0x2F
 _MIN_STACK_BYTES = 0x12  # only kernels have one; it covers the functions that they call
 
+_CODE = ".text."
 _SYSTEM_SHARED_BYTES = 1_024
 _FIRST_ARCH_COUNTING_IT = 90
 
@@ -28,14 +29,9 @@ def read_resources(cubin: bytes, arch: str) -> dict[str, Resources]:
     Static shared bytes are without the 1,024 that the system takes per block from sm_80 on.
     Local bytes are stack frame and spills per thread. MissingCapabilityError without pyelftools.
     """
-    try:
-        from elftools.elf.elffile import ELFFile
-        from elftools.elf.sections import SymbolTableSection
-    except ImportError as error:
-        raise MissingCapabilityError(
-            "reading a cubin", "pyelftools is not installed", "pip install miriam-gpu[cuda]"
-        ) from error
-    elf = ELFFile(BytesIO(cubin))
+    elf = _elf(cubin)
+    from elftools.elf.sections import SymbolTableSection
+
     info, symbols = elf.get_section_by_name(".nv.info"), elf.get_section_by_name(".symtab")
     if info is None or not isinstance(symbols, SymbolTableSection):
         raise MiriamError(f"cubin for {arch}: it has no .nv.info or no symbol table")
@@ -50,6 +46,32 @@ def read_resources(cubin: bytes, arch: str) -> dict[str, Resources]:
         name: Resources(registers[name], _static_shared_bytes(elf, name, system), local_bytes)
         for name, local_bytes in local.items()
     }
+
+
+def read_code(cubin: bytes) -> dict[str, bytes]:
+    """The machine code of each kernel of ``cubin`` with the functions it calls, by lowered name.
+
+    MissingCapabilityError without pyelftools; MiriamError for what is no cubin.
+    """
+    return {
+        section.name.removeprefix(_CODE): section.data()
+        for section in _elf(cubin).iter_sections()
+        if section.name.startswith(_CODE)
+    }
+
+
+def _elf(cubin: bytes) -> ELFFile:
+    try:
+        from elftools.common.exceptions import ELFError
+        from elftools.elf.elffile import ELFFile
+    except ImportError as error:
+        raise MissingCapabilityError(
+            "reading a cubin", "pyelftools is not installed", "pip install miriam-gpu[cuda]"
+        ) from error
+    try:
+        return ELFFile(BytesIO(cubin))
+    except ELFError as error:
+        raise MiriamError(f"cubin: it is no ELF file: {error}") from error
 
 
 def _records(info: bytes) -> Iterator[tuple[int, int, int]]:

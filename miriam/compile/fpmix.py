@@ -9,17 +9,19 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from functools import cache
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import msgspec
 
 from miriam.compile.cache import Cache, cache_folder
+from miriam.compile.cubin import read_code
 from miriam.errors import MiriamError, MissingCapabilityError, UnknownNameError
 
 # FFMA, DADD, HMUL2, FFMA2 (two at once), UFADD (on the uniform path), FADD32I (an immediate).
 _OPCODE = re.compile(r"U?([FDH])(FMA|MUL|ADD)(2?)(?:_?32I)?")
 _ZERO = re.compile(r"U?RZ\b")
-_OPTIONS = ("-json", "-c", "-ndf")
+_INSTRUCTION_BYTES = 16  # from sm_70 on
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +54,27 @@ def same_mix(original: FpMix, elastic: FpMix) -> bool:
     return astuple(original) == astuple(elastic)
 
 
-def fp_mix(cubin: bytes, symbol: str) -> FpMix:
-    """The mix of the kernel ``symbol`` of ``cubin``, with the functions that it calls.
+def fp_mixes(kernels: Sequence[tuple[bytes, str]], arch: str) -> tuple[FpMix, ...]:
+    """The mix of each (cubin, symbol) of ``kernels``, with the functions that it calls.
 
-    UnknownNameError for another symbol; MissingCapabilityError without nvdisasm, which is part
-    of the ``cuda`` extra; MiriamError where it can not read the cubin.
+    One call for many: the disassembler takes a third of a second to start. UnknownNameError for
+    a symbol that the cubin, built for ``arch``, has not; MissingCapabilityError without
+    nvdisasm, which is part of the ``cuda`` extra; MiriamError where it can not read the code.
     """
     tool = _nvdisasm()
-    parts = (str(tool), str(tool.stat().st_mtime_ns), *_OPTIONS, cubin)
-    written = Cache(cache_folder("sass")).fetch(parts, lambda: _disassemble(tool, cubin)).content
-    _, functions = msgspec.json.decode(written, type=_Disassembly)
-    code = {function.name: function.code for function in functions}
-    if symbol not in code:
-        raise UnknownNameError("kernel in the cubin", symbol, code)
-    return _count(code[symbol])
+    known = {cubin: read_code(cubin) for cubin, _ in kernels}
+    for cubin, symbol in kernels:
+        if symbol not in known[cubin]:
+            raise UnknownNameError("kernel in the cubin", symbol, known[cubin])
+    codes = [known[cubin][symbol] for cubin, symbol in kernels]
+    identity = (str(tool), str(tool.stat().st_mtime_ns), arch)
+    entries = Cache(cache_folder("sass")).fetch_many(
+        [(*identity, code) for code in codes],
+        lambda absent: _disassemble(tool, arch, [codes[i] for i in absent]),
+    )
+    return tuple(
+        _count(msgspec.json.decode(entry.content, type=list[_Instruction])) for entry in entries
+    )
 
 
 class _Instruction(msgspec.Struct):
@@ -73,8 +82,7 @@ class _Instruction(msgspec.Struct):
     operands: str = ""
 
 
-class _Function(msgspec.Struct, rename={"name": "function-name", "code": "sass-instructions"}):
-    name: str
+class _Function(msgspec.Struct, rename={"code": "sass-instructions"}):
     code: list[_Instruction]
 
 
@@ -94,15 +102,23 @@ def _nvdisasm() -> Path:
     return Path(found)
 
 
-def _disassemble(tool: Path, cubin: bytes) -> bytes:
+def _disassemble(tool: Path, arch: str, codes: Sequence[bytes]) -> list[bytes]:
+    """The instructions of each of ``codes`` as JSON; all go through one process, end to end."""
+    command = [str(tool), "-json", "-b", f"SM{arch.removeprefix('sm_')}"]
     with tempfile.TemporaryDirectory(prefix="miriam-") as folder:
-        path = Path(folder) / "kernels.cubin"
-        path.write_bytes(cubin)
-        done = subprocess.run([str(tool), *_OPTIONS, str(path)], capture_output=True, check=False)
+        path = Path(folder) / "kernels.bin"
+        path.write_bytes(b"".join(codes))
+        done = subprocess.run([*command, str(path)], capture_output=True, check=False)
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip()
-        raise MiriamError(f"cubin: {tool} does not read it: {said}")
-    return done.stdout
+        raise MiriamError(f"cubin for {arch}: {tool} does not read it: {said}")
+    _, functions = msgspec.json.decode(done.stdout, type=_Disassembly)
+    found = [instruction for function in functions for instruction in function.code]
+    ends = list(accumulate(len(code) // _INSTRUCTION_BYTES for code in codes))
+    if len(found) != ends[-1]:
+        raise MiriamError(f"cubin for {arch}: {len(found)} instructions read of {ends[-1]}")
+    parts = (found[start:end] for start, end in pairwise([0, *ends]))
+    return [msgspec.json.encode(part) for part in parts]
 
 
 def _count(code: Sequence[_Instruction]) -> FpMix:

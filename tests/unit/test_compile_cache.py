@@ -51,6 +51,21 @@ def test_what_is_there_is_not_made_again(tmp_path: Path) -> None:
     assert again.path.suffix == ".so"
 
 
+def test_of_many_only_the_absent_are_made_and_equal_ones_once(tmp_path: Path) -> None:
+    cache, asked = Cache(tmp_path), list[tuple[int, ...]]()
+
+    def make(absent: Sequence[int]) -> list[bytes]:
+        asked.append(tuple(absent))
+        return [b"made %d" % i for i in absent]
+
+    cache.fetch(("b",), lambda: b"there")
+    keys = [("a",), ("b",), ("c",), ("a",)]
+    found = cache.fetch_many(keys, make)
+    assert [e.content for e in found] == [b"made 3", b"there", b"made 2", b"made 3"]
+    assert cache.fetch_many(keys, make) == found
+    assert asked == [(3, 2)]
+
+
 def test_parts_do_not_run_into_each_other(tmp_path: Path) -> None:
     cache = Cache(tmp_path)
     assert cache.fetch(("ab", "c"), lambda: b"1").path != cache.fetch(("a", "bc"), bytes).path

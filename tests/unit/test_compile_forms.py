@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from miriam.compile import Form, FpMix, compile_forms, compile_source, fp_mix, fpmix, same_mix
+from miriam.compile import (
+    CompiledForms,
+    Form,
+    FormSet,
+    FpMix,
+    compile_forms,
+    compile_source,
+    fp_mixes,
+    fpmix,
+    same_mix,
+)
 from miriam.errors import MiriamError, MissingCapabilityError, SourceError, UnknownNameError
 
 ARITHMETIC = """\
@@ -44,12 +54,22 @@ def form(text: str, label: str = "persistent", threads: int = 256) -> Form:
     return Form(label, text, f"{label}.cu", "k", threads)
 
 
+def compiled(
+    original: Form, forms: Sequence[Form], arch: str, contract: bool = True
+) -> CompiledForms:
+    (made,) = compile_forms([FormSet(original, tuple(forms))], arch, contract=contract)
+    if isinstance(made, MiriamError):
+        raise made
+    return made
+
+
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_110"])
 def test_contraction_turns_two_instructions_into_one(arch: str) -> None:
     mixes = {}
     for fmad in (True, False):
         cubin = compile_source(ARITHMETIC, "a.cu", NAMES, arch, fmad=fmad).cubin
-        mixes[fmad] = {name: fp_mix(cubin, name) for name in NAMES}
+        found = fp_mixes([(cubin, name) for name in NAMES], arch)
+        mixes[fmad] = dict(zip(NAMES, found, strict=True))
     assert mixes[True]["single"] == mixes[True]["calls"] == FpMix(ffma=1)
     assert mixes[False]["single"] == mixes[False]["calls"] == FpMix(fmul=1, fadd=1)
     assert mixes[True]["twice"] == FpMix(dfma=1)
@@ -87,12 +107,12 @@ def test_mixes_are_the_same_or_not() -> None:
 def test_an_unknown_symbol_lists_the_known() -> None:
     cubin = compile_source(ARITHMETIC, "a.cu", NAMES, "sm_90").cubin
     with pytest.raises(UnknownNameError, match="kernel in the cubin: unknown name, got 'sngle'"):
-        fp_mix(cubin, "sngle")
+        fp_mixes([(cubin, "sngle")], "sm_90")
 
 
 def test_a_broken_cubin_is_an_error_of_ours() -> None:
-    with pytest.raises(MiriamError, match=r"cubin: .*nvdisasm does not read it"):
-        fp_mix(b"no cubin", "k")
+    with pytest.raises(MiriamError, match="cubin: it is no ELF file"):
+        fp_mixes([(b"no cubin", "k")], "sm_90")
 
 
 def test_without_nvdisasm_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,12 +121,39 @@ def test_without_nvdisasm_it_says_what_to_install(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(pathfinder, "find_nvidia_binary_utility", lambda _: None)
     fpmix._nvdisasm.cache_clear()
     with pytest.raises(MissingCapabilityError, match=r"nvdisasm.*pip install miriam-gpu\[cuda\]"):
-        fp_mix(b"", "k")
+        fp_mixes([(b"", "k")], "sm_90")
     fpmix._nvdisasm.cache_clear()
 
 
+def test_many_kernels_take_one_disassembly_and_then_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    disassemble = fpmix._disassemble
+
+    def spy(tool: Path, arch: str, codes: Sequence[bytes]) -> list[bytes]:
+        made.append(len(codes))
+        return disassemble(tool, arch, codes)
+
+    monkeypatch.setattr(fpmix, "_disassemble", spy)
+    texts = [HEAD + f"  x[0] = x[1] * {n}.5f + x[2];\n}}\n" for n in range(3)]
+    sets = [FormSet(form(text, "original"), (form(text + "\n"),)) for text in texts]
+    first = compile_forms(sets, "sm_87")
+    # The original's code and the form's are the same bytes.
+    assert made == [3]
+    assert compile_forms(sets, "sm_87") == first
+    assert made == [3]
+
+
+def test_a_kernel_that_fails_costs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = FormSet(form(HEAD + "oops; }", "original"), ())
+    good = FormSet(form(ORIGINAL, "original"), (form(ORIGINAL),))
+    error, made = compile_forms([broken, good], "sm_90")
+    assert isinstance(error, SourceError)
+    assert isinstance(made, CompiledForms)
+    assert made.original.fp_mix == FpMix(ffma=1)
+
+
 def test_equal_mixes_are_contracted() -> None:
-    made = compile_forms(form(ORIGINAL, "original"), [form(ORIGINAL)], "sm_90")
+    made = compiled(form(ORIGINAL, "original"), [form(ORIGINAL)], "sm_90")
     assert made.fmad
     assert made.refused is None
     assert made.original.fp_mix == made.forms[0].fp_mix == FpMix(ffma=1)
@@ -116,7 +163,7 @@ def test_equal_mixes_are_contracted() -> None:
 
 def test_one_form_that_contracts_less_decides_for_all() -> None:
     forms = [form(ORIGINAL, "slice"), form(APART)]
-    made = compile_forms(form(ORIGINAL, "original"), forms, "sm_90")
+    made = compiled(form(ORIGINAL, "original"), forms, "sm_90")
     assert not made.fmad
     assert made.refused is None
     assert {f.fp_mix for f in (made.original, *made.forms)} == {FpMix(fmul=1, fadd=1)}
@@ -124,27 +171,27 @@ def test_one_form_that_contracts_less_decides_for_all() -> None:
 
 
 def test_an_unrolled_loop_is_trusted_without_contraction() -> None:
-    made = compile_forms(form(ORIGINAL, "original"), [form(LOOP)], "sm_90")
+    made = compiled(form(ORIGINAL, "original"), [form(LOOP)], "sm_90")
     assert not made.fmad
     assert made.refused is None
     assert made.forms[0].fp_mix_differs
 
 
 def test_another_kind_of_instruction_is_refused() -> None:
-    made = compile_forms(form(ORIGINAL, "original"), [form(OTHER)], "sm_90")
+    made = compiled(form(ORIGINAL, "original"), [form(OTHER)], "sm_90")
     assert made.refused == "fadd in only one of original and persistent"
 
 
 def test_contraction_can_be_left_out() -> None:
     forms = [form(ORIGINAL)]
-    made = compile_forms(form(ORIGINAL, "original"), forms, "sm_90", contract=False)
+    made = compiled(form(ORIGINAL, "original"), forms, "sm_90", contract=False)
     assert not made.fmad
     assert made.original.fp_mix == FpMix(fmul=1, fadd=1)
 
 
 def test_spills_and_lost_blocks_are_flagged() -> None:
     forms = [form(LARGE, "large"), form(SPILLS, "spills"), form(ORIGINAL, "folded", threads=128)]
-    made = compile_forms(form(ORIGINAL, "original"), forms, "sm_90", contract=False)
+    made = compiled(form(ORIGINAL, "original"), forms, "sm_90", contract=False)
     large, spills, folded = made.forms
     assert made.original.resident_blocks == 8
     assert (large.resident_blocks, large.loses_resident_blocks, large.spills) == (5, True, False)
@@ -154,25 +201,28 @@ def test_spills_and_lost_blocks_are_flagged() -> None:
 
 def test_a_block_that_does_not_fit_has_no_residents() -> None:
     wide = form(ORIGINAL, "wide", threads=2048)
-    (made,) = compile_forms(form(ORIGINAL, "original"), [wide], "sm_90").forms
+    (made,) = compiled(form(ORIGINAL, "original"), [wide], "sm_90").forms
     assert (made.resident_blocks, made.loses_resident_blocks) == (0, True)
 
 
 def test_options_reach_every_form(tmp_path: Path) -> None:
     (tmp_path / "value.cuh").write_text("#define VALUE LEFT\n")
     text = '#include "value.cuh"\n' + HEAD + "x[0] = x[1] * VALUE; }"
-    forms = [form(text)]
-    made = compile_forms(
-        form(text, "original"), forms, "sm_90", include_dirs=[tmp_path], defines=["LEFT=3"]
+    (made,) = compile_forms(
+        [FormSet(form(text, "original"), (form(text),))],
+        "sm_90",
+        include_dirs=[tmp_path],
+        defines=["LEFT=3"],
     )
+    assert isinstance(made, CompiledForms)
     assert made.original.fp_mix == FpMix(fmul=1)
 
 
 def test_a_wrong_form_is_a_source_error() -> None:
     with pytest.raises(SourceError, match=r"persistent.cu:2"):
-        compile_forms(form(ORIGINAL, "original"), [form(HEAD + "oops; }")], "sm_90")
+        compiled(form(ORIGINAL, "original"), [form(HEAD + "oops; }")], "sm_90")
 
 
 def test_an_arch_without_limits_is_unknown() -> None:
     with pytest.raises(UnknownNameError, match="architecture"):
-        compile_forms(form(ORIGINAL, "original"), [form(ORIGINAL)], "sm_52")
+        compiled(form(ORIGINAL, "original"), [form(ORIGINAL)], "sm_52")
