@@ -65,6 +65,10 @@ class ExecutionError(MiriamError):
     """A kernel broke the execution model while it ran: deadlock, divergent barrier, and so on."""
 
 
+class DeviceError(MiriamError):
+    """A device refused a call or failed while it ran, in the words of its driver."""
+
+
 class VerificationError(MiriamError):
     """An output that should equal the original's does not, or a block did not run exactly once."""
 

@@ -1,0 +1,116 @@
+"""Graphs by stream capture: what is submitted to a stream in between becomes a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from miriam.devices.cuda.driver import ask, driver
+
+
+@dataclass(eq=False)
+class Graph:
+    """A recorded graph; ``executable`` is there once the recording has ended."""
+
+    stream: Any
+    executable: Any = None
+    _graph: Any = None
+
+    def launch(self, stream: Any) -> None:
+        """Run it on ``stream``."""
+        ask(driver.cuGraphLaunch(self.executable, stream))
+
+    def upload(self, stream: Any) -> None:
+        """Bring it to the GPU, so that no launch has to."""
+        ask(driver.cuGraphUpload(self.executable, stream))
+
+    def destroy(self) -> None:
+        """Give it back; it may not be running."""
+        if self.executable is not None:
+            ask(driver.cuGraphExecDestroy(self.executable))
+            ask(driver.cuGraphDestroy(self._graph))
+            self.executable = None
+
+
+@contextmanager
+def recording_into(graph: Any, stream: Any) -> Iterator[None]:
+    """Record what is submitted to ``stream`` into ``graph``, the body of a WHILE node."""
+    mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+    ask(driver.cuStreamBeginCaptureToGraph(stream, graph, None, None, 0, mode))
+    try:
+        yield
+    finally:
+        ask(driver.cuStreamEndCapture(stream))
+
+
+@contextmanager
+def recording(stream: Any) -> Iterator[Graph]:
+    """Record what is submitted to ``stream``, and to streams that fork from it, as a graph."""
+    graph = Graph(stream)
+    mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+    ask(driver.cuStreamBeginCapture(stream, mode))
+    try:
+        yield graph
+    except BaseException:
+        driver.cuStreamEndCapture(stream)
+        raise
+    graph._graph = ask(driver.cuStreamEndCapture(stream))
+    graph.executable = ask(driver.cuGraphInstantiate(graph._graph, 0))
+
+
+class Fork:
+    """A branch of a recording beside its main stream: waits for it, and is waited for."""
+
+    def __init__(self, main: Any, side: Any) -> None:
+        self._main, self.side = main, side
+        self._events: list[Any] = []
+
+    def catch_up(self) -> None:
+        """What follows on the side comes after what is on the main stream so far."""
+        self._wait(self.side, self._main)
+
+    def join(self) -> None:
+        """What follows on the main stream comes after what is on the side so far."""
+        self._wait(self._main, self.side)
+        for event in self._events:
+            ask(driver.cuEventDestroy(event))
+
+    def _wait(self, waiting: Any, passed: Any) -> None:
+        flags = driver.CUevent_flags.CU_EVENT_DISABLE_TIMING
+        event = ask(driver.cuEventCreate(flags))
+        self._events.append(event)
+        ask(driver.cuEventRecord(event, passed))
+        ask(driver.cuStreamWaitEvent(waiting, event, 0))
+
+
+def again_while(stream: Any) -> tuple[Any, Any]:
+    """Add a WHILE node to what ``stream`` records: its handle, and the graph of its body.
+
+    The body runs at least once, and again as long as its handle is set (CUDA driver API,
+    "Conditional Graph Nodes").
+    """
+    graph, dependencies = _captured(stream)
+    context = ask(driver.cuCtxGetCurrent())
+    handle = ask(driver.cuGraphConditionalHandleCreate(graph, context, 1, _ASSIGN_DEFAULT))
+    parameters = driver.CUgraphNodeParams()
+    parameters.type = driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
+    parameters.conditional.handle = handle
+    parameters.conditional.type = driver.CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_WHILE
+    parameters.conditional.size = 1
+    parameters.conditional.ctx = context
+    node = ask(driver.cuGraphAddNode(graph, dependencies, None, len(dependencies), parameters))
+    body = parameters.conditional.phGraph_out[0]
+    flags = driver.CUstreamUpdateCaptureDependencies_flags.CU_STREAM_SET_CAPTURE_DEPENDENCIES
+    ask(driver.cuStreamUpdateCaptureDependencies(stream, [node], None, 1, flags))
+    return handle, body
+
+
+_ASSIGN_DEFAULT = 1  # CU_GRAPH_COND_ASSIGN_DEFAULT
+
+
+def _captured(stream: Any) -> tuple[Any, list[Any]]:
+    """The graph that ``stream`` records, and the nodes that its next one comes after."""
+    _, _, graph, dependencies, *_, count = ask(driver.cuStreamGetCaptureInfo(stream))
+    return graph, list(dependencies or [])[:count]

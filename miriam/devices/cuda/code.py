@@ -1,0 +1,73 @@
+"""Loaded code: cubins on the GPU, and launches of their kernels."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from miriam.compile import Compiled, compile_cubin
+from miriam.devices.cuda.driver import ask, driver
+
+CONTROLS = Path(__file__).with_name("controls.cu")
+_WITHOUT_ASKING_BYTES = 48 * 1024
+"""Dynamic shared memory that any kernel may have; more has to be asked for."""
+
+Shape = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A kernel on the GPU, ready to be launched while others wait."""
+
+    handle: Any
+    name: str
+
+    def resident_blocks(self, threads: int, shared_bytes: int) -> int:
+        """Blocks that one empty SM holds at once."""
+        occupancy = driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
+        return int(ask(occupancy(self.handle, threads, shared_bytes)))
+
+    def launch(
+        self,
+        stream: Any,
+        grid: Shape,
+        block: Shape,
+        arguments: Sequence[ctypes._SimpleCData[Any] | ctypes.Array[Any]],
+        shared_bytes: int = 0,
+    ) -> None:
+        """Launch it on ``stream``; ``arguments`` as ctypes has them."""
+        pointers = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
+        at = ctypes.addressof(pointers)
+        ask(driver.cuLaunchKernel(self.handle, *grid, *block, shared_bytes, stream, at, 0))
+
+
+class Module:
+    """A cubin on the GPU."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self._module = ask(driver.cuModuleLoadData(compiled.cubin))
+        self._lowered = compiled.lowered
+
+    def function(self, name: str, shared_bytes: int = 0) -> Function:
+        """The kernel ``name`` (a name expression), for so much dynamic shared memory."""
+        handle = ask(driver.cuModuleGetFunction(self._module, self._lowered[name].encode()))
+        if shared_bytes > _WITHOUT_ASKING_BYTES:
+            most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            ask(driver.cuFuncSetAttribute(handle, most, shared_bytes))
+        ask(driver.cuFuncLoad(handle))
+        return Function(handle, name)
+
+    def unload(self) -> None:
+        """Take it off the GPU; nothing may still run it."""
+        ask(driver.cuModuleUnload(self._module))
+
+
+def controls(arch: str) -> Module:
+    """The coordinator's own kernels, for ``arch``."""
+    return Module(compile_cubin(CONTROLS, CONTROL_KERNELS, arch))
+
+
+CONTROL_KERNELS = ("miriam_gate", "miriam_where", "miriam_again")

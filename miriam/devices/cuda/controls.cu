@@ -1,0 +1,66 @@
+// The coordinator's own kernels: what waits, and what asks where it is.
+
+typedef unsigned long long Handle;  // cudaGraphConditionalHandle, without the runtime's headers
+
+extern "C" __device__ void cudaGraphSetConditional(Handle handle, unsigned value);
+
+// What a gate looks at. `quota` and its further words as in MiriamLaunch, for each of `forms`
+// neighbouring words; it opens when one of the forms may run at least one block.
+struct Gate {
+  const volatile unsigned* quota;
+  unsigned forms, more_quotas, quota_stride;
+  // A step that has all its blocks claimed needs no gate: `counter` is null before a step.
+  unsigned count;
+  const volatile unsigned* counter;
+  const volatile unsigned* abort;   // not 0: let everything through
+  unsigned* late;                   // counts the gates that opened because their time was up
+  unsigned long long limit_ns;
+};
+
+static __device__ unsigned long long now_ns() {
+  unsigned long long now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+static __device__ bool is_open(const Gate& gate) {
+  if (gate.counter != nullptr && *gate.counter >= gate.count) return true;
+  for (unsigned form = 0; form < gate.forms; ++form) {
+    unsigned least = 0xffffffffu;
+    for (unsigned i = 0; i <= gate.more_quotas; ++i) {
+      least = min(least, gate.quota[form + i * gate.quota_stride]);
+    }
+    if (least > 0) return true;
+  }
+  return *gate.abort != 0;
+}
+
+static __device__ void wait(const Gate& gate) {
+  if (is_open(gate)) return;
+  const unsigned long long until = now_ns() + gate.limit_ns;
+  while (!is_open(gate)) {
+    __nanosleep(200);
+    if (now_ns() > until) {
+      atomicAdd(gate.late, 1u);
+      return;
+    }
+  }
+}
+
+extern "C" __global__ void miriam_gate(const Gate gate) { wait(gate); }
+
+// Whether the body of a WHILE node runs once more: until all blocks of the step are claimed.
+extern "C" __global__ void miriam_again(
+    const volatile unsigned* counter, unsigned count, const volatile unsigned* abort,
+    Handle handle) {
+  cudaGraphSetConditional(handle, *counter < count && *abort == 0);
+}
+
+// Marks the SM that each block runs on.
+extern "C" __global__ void miriam_where(unsigned* seen, unsigned long long hold_ns) {
+  unsigned sm;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+  seen[sm] = 1;
+  const unsigned long long until = now_ns() + hold_ns;
+  while (now_ns() < until) __nanosleep(100);
+}

@@ -1,0 +1,58 @@
+"""Calls of the CUDA driver; what it refuses becomes an error with the driver's own text."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from miriam.errors import DeviceError, MissingCapabilityError
+
+# Loading a function later would wait for running kernels, and a gate may be what they wait for.
+os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")
+
+try:
+    from cuda.bindings import driver
+except ImportError as error:
+    raise MissingCapabilityError(
+        "device cuda", str(error), "install miriam-gpu[cuda,elastic]"
+    ) from error
+
+__all__ = ["OLDEST_DRIVER", "ask", "driver", "driver_version", "start"]
+
+OLDEST_DRIVER = 13_000
+"""CUDA 13.0: NVRTC 13 makes cubins that older drivers do not load."""
+
+
+def ask(result: tuple[Any, ...]) -> Any:
+    """The value of a driver call, a tuple if it has several; DeviceError with the driver's text."""
+    status, *values = result
+    if int(status):
+        raise DeviceError(f"{status.name}: {_text(status)}")
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+def _text(status: Any) -> str:
+    failed, text = driver.cuGetErrorString(status)
+    return str(status) if int(failed) else text.decode()
+
+
+def driver_version() -> int:
+    """The CUDA version of the installed driver: 13000 for 13.0."""
+    return int(ask(driver.cuDriverGetVersion()))
+
+
+def start() -> None:
+    """Initialise the driver; MissingCapabilityError without a GPU, or with too old a driver."""
+    advice = "use --device sim:orin, or a machine with an NVIDIA GPU"
+    try:
+        ask(driver.cuInit(0))
+    except (RuntimeError, DeviceError) as error:
+        raise MissingCapabilityError("device cuda", f"no CUDA driver: {error}", advice) from error
+    found = driver_version()
+    if found < OLDEST_DRIVER:
+        missing = f"the driver is for CUDA {_dotted(found)}, Miriam needs {_dotted(OLDEST_DRIVER)}"
+        raise MissingCapabilityError("device cuda", missing, "update the NVIDIA driver")
+
+
+def _dotted(version: int) -> str:
+    return f"{version // 1000}.{version % 1000 // 10}"

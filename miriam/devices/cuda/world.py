@@ -1,0 +1,153 @@
+"""Worlds: the whole GPU or some of its SMs, as a context with streams of its own.
+
+SMs are confined by green contexts (CUDA driver API, "Green Contexts"). The device is split once
+into groups of SMs, which contexts share: a split can not be split again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from miriam.devices.cuda.driver import ask, driver, start
+from miriam.errors import MissingCapabilityError, UsageError
+from miriam.kernels import ARCHITECTURES, GpuSpec
+
+
+@dataclass(eq=False)
+class Gpu:
+    """A physical GPU: its primary context, and its SMs in groups."""
+
+    ordinal: int
+    handle: Any
+    primary: Any
+    name: str
+    arch: str
+    sms: int
+    dram_gbps: float
+    groups: list[Any] = field(default_factory=list)
+    _worlds: dict[tuple[int, int], World] = field(default_factory=dict)
+
+    @property
+    def group_sms(self) -> int:
+        """SMs of a group: what confinement is rounded to."""
+        return int(self.groups[0].sm.smCount) if self.groups else self.sms
+
+    def whole(self) -> World:
+        """All SMs, in the primary context."""
+        return World(self, self.primary, None, self.sms, (0, self.sms))
+
+    def world(self, first: int, stop: int) -> World:
+        """SMs ``first`` to ``stop - 1``, rounded outwards to whole groups.
+
+        UsageError where the device has fewer. The numbers are not the hardware's: ``World.ids``
+        has those.
+        """
+        size = self.group_sms
+        low, high = first // size, -(-stop // size)
+        if not 0 <= low < high <= len(self.groups):
+            raise UsageError(
+                "SMs of a world",
+                f"1 to {len(self.groups) * size} in groups of {size}",
+                (first, stop),
+            )
+        if (low, high) not in self._worlds:
+            self._worlds[low, high] = self._confined(low, high)
+        return self._worlds[low, high]
+
+    def _confined(self, low: int, high: int) -> World:
+        taken = self.groups[low:high]
+        description = ask(driver.cuDevResourceGenerateDesc(taken, len(taken)))
+        flags = driver.CUgreenCtxCreate_flags.CU_GREEN_CTX_DEFAULT_STREAM
+        green = ask(driver.cuGreenCtxCreate(description, self.handle, flags))
+        context = ask(driver.cuCtxFromGreenCtx(green))
+        sms = sum(group.sm.smCount for group in taken)
+        return World(self, context, green, sms, (low * self.group_sms, high * self.group_sms))
+
+    def spec(self, world: World) -> GpuSpec:
+        """What policies plan for."""
+        confined = world.sms < self.sms
+        name = f"{self.name}:{world.sms}" if confined else self.name
+        return GpuSpec(name, self.arch, world.sms, self.dram_gbps)
+
+
+@dataclass(eq=False)
+class World:
+    """Some SMs of a GPU: the context whose kernels run on them.
+
+    ``sms``: how many they are. ``range``: which of the device's groups of SMs, as SM numbers.
+    """
+
+    gpu: Gpu
+    context: Any
+    green: Any
+    sms: int
+    range: tuple[int, int]
+    _ids: tuple[int, ...] = ()
+
+    def enter(self) -> None:
+        """Make this context the calling thread's."""
+        ask(driver.cuCtxSetCurrent(self.context))
+
+    def part(self, first: int, stop: int) -> World:
+        """SMs ``first`` to ``stop - 1`` of this world, rounded outwards to groups."""
+        base = self.range[0]
+        return self.gpu.world(base + first, min(base + stop, self.range[1]))
+
+    def stream(self, priority: int) -> Any:
+        """A new stream; smaller is more urgent, beyond the device's range it is clamped."""
+        least, greatest = ask(driver.cuCtxGetStreamPriorityRange())
+        priority = max(greatest, min(least, priority))
+        flags = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
+        if self.green is None:
+            return ask(driver.cuStreamCreateWithPriority(flags, priority))
+        return ask(driver.cuGreenCtxStreamCreate(self.green, flags, priority))
+
+
+def gpu(ordinal: int) -> Gpu:
+    """The GPU number ``ordinal``; MissingCapabilityError without it or with an unknown kind."""
+    start()
+    count = ask(driver.cuDeviceGetCount())
+    what = f"device cuda:{ordinal}"
+    if not 0 <= ordinal < count:
+        raise MissingCapabilityError(
+            what, f"this machine has {count} GPUs", f"use cuda:0 to cuda:{count - 1}"
+        )
+    handle = ask(driver.cuDeviceGet(ordinal))
+    names = driver.CUdevice_attribute
+
+    def attribute(name: str) -> int:
+        return int(ask(driver.cuDeviceGetAttribute(getattr(names, f"CU_DEVICE_ATTRIBUTE_{name}"), handle)))
+
+    major, minor = (attribute(f"COMPUTE_CAPABILITY_{part}") for part in ("MAJOR", "MINOR"))
+    arch = f"sm_{major}{minor}"
+    if arch not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
+        raise MissingCapabilityError(what, f"the limits of {arch} are not known", f"known: {known}")
+    primary = ask(driver.cuDevicePrimaryCtxRetain(handle))
+    ask(driver.cuCtxSetCurrent(primary))
+    # Two transfers per clock; kHz and bits.
+    gbps = 2 * attribute("MEMORY_CLOCK_RATE") * attribute("GLOBAL_MEMORY_BUS_WIDTH") / 8 / 1e6
+    found = Gpu(
+        ordinal=ordinal,
+        handle=handle,
+        primary=primary,
+        name=ask(driver.cuDeviceGetName(64, handle)).split(b"\0")[0].decode(),
+        arch=arch,
+        sms=attribute("MULTIPROCESSOR_COUNT"),
+        dram_gbps=gbps,
+    )
+    found.groups = _groups(found, major)
+    return found
+
+
+def _groups(found: Gpu, major: int) -> list[Any]:
+    """The device's SMs in the smallest groups that its kind can confine."""
+    kind = driver.CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM
+    whole = ask(driver.cuDeviceGetDevResource(found.handle, kind))
+    least = 8 if major >= 9 else 4 if major == 8 else 2
+    if found.sms < least:
+        return []
+    most = found.sms // least
+    split = ask(driver.cuDevSmResourceSplitByCount(most, whole, 0, least))
+    return list(split[0][: split[1]])
