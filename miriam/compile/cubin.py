@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from io import BytesIO
 from struct import iter_unpack, unpack_from
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from miriam.kernels import Resources
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
+    from elftools.elf.sections import SymbolTableSection
 
 # Records of the .nv.info section (checked against ptxas -v on sm_75 to sm_121).
 _SIZED_FORMAT = 0x04
@@ -19,6 +21,8 @@ _REGISTER_COUNT = 0x2F
 _MIN_STACK_BYTES = 0x12  # only kernels have one; it covers the functions that they call
 
 _CODE = ".text."
+# Of 16 and 64 bits; a division of 32 bits is written in place and has no float arithmetic.
+_INTEGER_DIVISION = re.compile(r"\$__internal_\d+_\$__cuda_sm\d+_(?:div|rem)_[us]\d+")
 _SYSTEM_SHARED_BYTES = 1_024
 _FIRST_ARCH_COUNTING_IT = 90
 
@@ -30,11 +34,9 @@ def read_resources(cubin: bytes, arch: str) -> dict[str, Resources]:
     Local bytes are stack frame and spills per thread. MissingCapabilityError without pyelftools.
     """
     elf = _elf(cubin)
-    from elftools.elf.sections import SymbolTableSection
-
-    info, symbols = elf.get_section_by_name(".nv.info"), elf.get_section_by_name(".symtab")
-    if info is None or not isinstance(symbols, SymbolTableSection):
-        raise MiriamError(f"cubin for {arch}: it has no .nv.info or no symbol table")
+    info, symbols = elf.get_section_by_name(".nv.info"), _symbols(elf)
+    if info is None:
+        raise MiriamError(f"cubin for {arch}: it has no .nv.info")
     registers, local = {}, {}
     for attribute, index, value in _records(info.data()):
         if attribute == _REGISTER_COUNT:
@@ -51,13 +53,27 @@ def read_resources(cubin: bytes, arch: str) -> dict[str, Resources]:
 def read_code(cubin: bytes) -> dict[str, bytes]:
     """The machine code of each kernel of ``cubin`` with the functions it calls, by lowered name.
 
+    Without the compiler's own routines for dividing integers: they compute with floating point,
+    and which of them a form calls depends on what is known of its operands.
     MissingCapabilityError without pyelftools; MiriamError for what is no cubin.
     """
+    elf = _elf(cubin)
+    divisions: dict[int, list[tuple[int, int]]] = {}
+    for symbol in _symbols(elf).iter_symbols():
+        if _INTEGER_DIVISION.fullmatch(symbol.name):
+            start = symbol["st_value"]
+            divisions.setdefault(symbol["st_shndx"], []).append((start, start + symbol["st_size"]))
     return {
-        section.name.removeprefix(_CODE): section.data()
-        for section in _elf(cubin).iter_sections()
+        section.name.removeprefix(_CODE): _without(section.data(), divisions.get(index, ()))
+        for index, section in enumerate(elf.iter_sections())
         if section.name.startswith(_CODE)
     }
+
+
+def _without(code: bytes, parts: Iterable[tuple[int, int]]) -> bytes:
+    for start, end in sorted(parts, reverse=True):
+        code = code[:start] + code[end:]
+    return code
 
 
 def _elf(cubin: bytes) -> ELFFile:
@@ -72,6 +88,15 @@ def _elf(cubin: bytes) -> ELFFile:
         return ELFFile(BytesIO(cubin))
     except ELFError as error:
         raise MiriamError(f"cubin: it is no ELF file: {error}") from error
+
+
+def _symbols(elf: ELFFile) -> SymbolTableSection:
+    from elftools.elf.sections import SymbolTableSection
+
+    symbols = elf.get_section_by_name(".symtab")
+    if not isinstance(symbols, SymbolTableSection):
+        raise MiriamError("cubin: it has no symbol table")
+    return symbols
 
 
 def _records(info: bytes) -> Iterator[tuple[int, int, int]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from miriam import elasticize
 from miriam.compile import (
     CompiledForms,
     Form,
@@ -123,6 +124,35 @@ def test_without_nvdisasm_it_says_what_to_install(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(MissingCapabilityError, match=r"nvdisasm.*pip install miriam-gpu\[cuda\]"):
         fp_mixes([(b"", "k")], "sm_90")
     fpmix._nvdisasm.cache_clear()
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_87", "sm_90", "sm_110"])
+def test_dividing_integers_is_no_arithmetic_with_floats(arch: str) -> None:
+    """Where both operands are known to fit in 16 bits the compiler divides with FMUL."""
+    divides = "unsigned short* y = (unsigned short*)x; long long* z = (long long*)x;"
+    text = HEAD + f"  {divides} y[0] = y[1] / y[2]; y[3] = y[4] % y[5]; z[9] = z[8] % z[7];\n}}\n"
+    plain = HEAD + "  x[0] = x[1];\n}\n"
+    multiplies = text.replace("z[9] =", "x[8] = x[9] / x[10]; z[9] =")
+    assert compiled(form(text, "original"), [form(plain)], arch, contract=False).refused is None
+    made = compiled(form(multiplies, "original"), [form(plain)], arch, contract=False)
+    assert made.refused and "ffma" in made.refused
+
+
+def test_a_grid_that_divides_is_contracted() -> None:
+    """The original's blockIdx.y fits in 16 bits, a logical block's is not known to."""
+    text = """\
+__global__ void tiles(int* x, int n) {
+  const int row = blockIdx.y % gridDim.z, column = threadIdx.x / (blockIdx.z + 1);
+  x[blockIdx.x * n + threadIdx.x] = row + column;
+}
+"""
+    (kernel,) = elasticize(text, arch="sm_110").kernels
+    forms = (Form(f, kernel.source, "t.cu", kernel.entry(f)) for f in kernel.entries)
+    sets = [FormSet(Form("original", kernel.original, "t.cu", "tiles"), tuple(forms))]
+    (made,) = compile_forms(sets, "sm_110")
+    assert isinstance(made, CompiledForms)
+    assert made.fmad
+    assert made.refused is None
 
 
 def test_many_kernels_take_one_disassembly_and_then_none(monkeypatch: pytest.MonkeyPatch) -> None:
