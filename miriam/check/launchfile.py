@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar, get_args
+from typing import Literal
 
 import msgspec
 import numpy as np
 
+from miriam import tomlfile
 from miriam.check.values import fits
 from miriam.errors import UnknownNameError, UsageError
 from miriam.kernels import DTYPE_BYTES, Dim3
@@ -90,8 +90,6 @@ class _Kernel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shared_bytes: int = 0
 
 
-_Entry = TypeVar("_Entry", bound=msgspec.Struct)
-
 # What may stand beside the key that says what an argument is.
 _BESIDE = {
     "array": ("count", "fill", "min", "max"),
@@ -103,7 +101,7 @@ _BESIDE = {
 
 def read_launches(path: Path) -> tuple[KernelLaunch, ...]:
     """The kernels of the TOML file ``path``, in its order; UsageError for whatever is wrong."""
-    raw = _load(path)
+    raw = tomlfile.load(path, "launch file")
     for key in raw:
         if key != "kernel":
             raise UnknownNameError(f"{path}: key", key, ("kernel",))
@@ -114,35 +112,19 @@ def read_launches(path: Path) -> tuple[KernelLaunch, ...]:
     return tuple(_kernel(path, name, table) for name, table in kernels.items())
 
 
-def _load(path: Path) -> Mapping[str, object]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError("launch file", "a readable text file", str(path), reason) from None
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        reason, _, place = str(error).rpartition(" (at ")
-        found = re.match(r"line (\d+), column (\d+)", place)
-        lines = text.splitlines() or [""]
-        end = len(lines), len(lines[-1]) + 1
-        line, column = (int(n) for n in found.groups()) if found else end
-        excerpt = lines[min(line, len(lines)) - 1].strip()
-        raise UsageError(f"{path}:{line}:{column}", "valid TOML", excerpt, reason) from None
-
-
 def _kernel(path: Path, name: str, table: object) -> KernelLaunch:
     key = name if re.fullmatch(r"[\w-]+", name) else f'"{name}"'
-    place = f"{path}: kernel.{key}"
-    made = _convert(place, table, _Kernel)
+    inside = f"kernel.{key}"
+    place = f"{path}: {inside}"
+    made = tomlfile.convert(path, inside, table, _Kernel)
     _check_extent(f"{place}.grid", made.grid, _GRID_LIMITS, _MOST_BLOCKS, "blocks")
     _check_extent(f"{place}.block", made.block, _BLOCK_LIMITS, _MOST_THREADS, "threads")
     _check_range(f"{place}.shared_bytes", made.shared_bytes, 0, _SHARED_BYTES)
     args: list[Argument] = []
     for index, entry in enumerate(made.args):
-        where = f"{place}.args[{index}]"
-        args.append(_argument(where, _convert(where, entry, _Argument), args))
+        at = f"args[{index}]"
+        given = tomlfile.convert(path, f"{inside}.{at}", entry, _Argument)
+        args.append(_argument(f"{place}.{at}", given, args))
     return KernelLaunch(
         name, place, Dim3(*made.grid), Dim3(*made.block), tuple(args), made.shared_bytes
     )
@@ -229,46 +211,3 @@ def _hex(place: str, text: str) -> bytes:
     if not data:
         raise UsageError(place, "bytes as pairs of hexadecimal digits", text)
     return data
-
-
-_KINDS = {
-    "array": "an array",
-    "bool": "true or false",
-    "float": "a number",
-    "int": "a whole number",
-    "object": "a table",
-    "str": "text in quotes",
-}
-_MESSAGE = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<place>[^`]*)`)?$")
-
-
-def _convert(place: str, raw: object, kind: type[_Entry]) -> _Entry:
-    """``raw`` as a ``kind``; UsageError with the place in the file where that fails."""
-    try:
-        return msgspec.convert(raw, kind)
-    except msgspec.ValidationError as error:
-        found = _MESSAGE.match(str(error))
-        what, inside = (found["what"], found["place"] or "") if found else (str(error), "")
-    where = f"{place}.{inside}" if inside else place
-    name = (re.findall(r"`([^`]+)`", what) or [""])[0]
-    if "unknown field" in what:
-        raise UnknownNameError(f"{where}: key", name, kind.__struct_fields__)
-    if "missing required" in what:
-        raise UsageError(f"{where}.{name}", "required", None)
-    value = _at(raw, inside)
-    if "enum value" in what:
-        raise UnknownNameError(where, str(value), get_args(Fill))
-    if "length" in what:
-        raise UsageError(where, "three whole numbers, x y z", value)
-    kinds = [_KINDS[k] for k in name.split(" | ") if k in _KINDS]
-    raise UsageError(where, " or ".join(kinds) or what, value)
-
-
-def _at(raw: object, place: str) -> object:
-    """The value at a place such as ``grid[0]``."""
-    for name, index in re.findall(r"([^.\[\]]+)|\[(\d+)\]", place):
-        if index and isinstance(raw, Sequence):
-            raw = raw[int(index)]
-        elif name and isinstance(raw, Mapping):
-            raw = raw.get(name)
-    return raw

@@ -7,15 +7,14 @@ error that names the file, the place in it (``task[1].arrivals.hz``), the rule a
 from __future__ import annotations
 
 import math
-import re
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from miriam import tomlfile
 from miriam.errors import UnknownNameError, UsageError
 
 Kind = Literal["closed", "uniform", "poisson", "trace"]
@@ -78,87 +77,20 @@ class MixFile:
         return MixFile(_named((*self.tasks, TaskEntry(model))), self.late, self.queue, self.folder)
 
 
+_ARRAYS = "an array; a task begins with [[task]]"
+
+
 def read(path: Path, models: Sequence[str]) -> MixFile:
     """The mix in the TOML file ``path``, whose models are among ``models``.
 
     UsageError with the file and the place in it for whatever is wrong.
     """
-    raw = _load(path)
-    try:
-        document = msgspec.convert(raw, _Document)
-    except msgspec.ValidationError as error:
-        raise _explained(path, raw, str(error)) from None
+    raw = tomlfile.load(path, "mix")
+    document = tomlfile.convert(path, "", raw, _Document, arrays=_ARRAYS)
     _check_tasks(path, document.task, models)
     _check_settings(path, document)
     folder = path.parent
     return MixFile(_named(document.task), document.late or "count", document.queue, folder)
-
-
-def _load(path: Path) -> Mapping[str, object]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError("mix", "a readable text file", str(path), reason) from error
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise _broken(path, text, str(error)) from None
-
-
-def _broken(path: Path, text: str, message: str) -> UsageError:
-    lines = text.splitlines() or [""]
-    reason, _, place = message.rpartition(" (at ")
-    found = re.match(r"line (\d+), column (\d+)", place)
-    line, column = (int(n) for n in found.groups()) if found else (len(lines), len(lines[-1]) + 1)
-    excerpt = lines[min(line, len(lines)) - 1].strip()
-    return UsageError(f"{path}:{line}:{column}", "valid TOML", excerpt, reason)
-
-
-# What msgspec calls a kind of value, in a TOML author's words.
-_KINDS = {
-    "array": "an array; a task begins with [[task]]",
-    "bool": "true or false",
-    "float": "a number",
-    "int": "a whole number",
-    "object": "a table",
-    "str": "text in quotes",
-}
-_MESSAGE = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<place>[^`]*)`)?$")
-
-
-def _explained(path: Path, raw: Mapping[str, object], message: str) -> UsageError:
-    found = _MESSAGE.match(message)
-    what, place = (found["what"], found["place"] or "") if found else (message, "")
-    value = _at(raw, place)
-    where = f"{path}: {place}" if place else str(path)
-    name = (re.findall(r"`([^`]+)`", what) or [""])[0]
-    if "unknown field" in what:
-        return UnknownNameError(f"{where} key" if place else f"{where}: key", name, _keys(place))
-    if "missing required" in what:
-        got = sorted(value) if isinstance(value, Mapping) else value
-        return UsageError(where, f"the key {name!r} is required", got)
-    if "enum value" in what:
-        known = ("closed", "uniform", "poisson", "trace") if "kind" in place else ("count", "drop")
-        return UnknownNameError(where, str(value), known)
-    kinds = [_KINDS[k] for k in name.split(" | ") if k in _KINDS]
-    return UsageError(where, " or ".join(kinds) or what, value)
-
-
-def _keys(place: str) -> Sequence[str]:
-    if place.endswith("arrivals"):
-        return ArrivalsEntry.__struct_fields__
-    return TaskEntry.__struct_fields__ if place else _Document.__struct_fields__
-
-
-def _at(raw: object, place: str) -> object:
-    """The value at a place such as ``task[1].arrivals.hz``."""
-    for name, index in re.findall(r"([^.\[\]]+)|\[(\d+)\]", place):
-        if index and isinstance(raw, Sequence):
-            raw = raw[int(index)]
-        elif name and isinstance(raw, Mapping):
-            raw = raw.get(name)
-    return raw
 
 
 def _check_tasks(path: Path, tasks: Sequence[TaskEntry], models: Sequence[str]) -> None:

@@ -28,7 +28,7 @@ ORDER = (
     "cli",
 )
 SEE_ALL = {"serve", "cli"}
-BASE = {"errors"}
+BASE = {"errors", "tomlfile"}
 SOURCES = {".py", ".cu", ".cuh", ".h", ".hpp", ".cpp"}
 IMPURE = {"time", "datetime", "random", "secrets", "logging", "os", "threading", "miriam.devices"}
 

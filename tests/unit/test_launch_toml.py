@@ -52,11 +52,14 @@ def test_every_kind_of_argument(tmp_path: Path) -> None:
         ("[kernel", "{path}:1:8: valid TOML, got '[kernel'"),
         ("[kernels.a]", "{path}: key: unknown name, got 'kernels'; did you mean 'kernel'?"),
         ("kernel = 3", "{path}: kernel: a table per kernel, got 3"),
-        ("[kernel.a]\ngrid = [1, 1, 1]", "{path}: kernel.a.block: required, got None"),
-        (HEAD, '{path}: kernel."blur<4>".args: required, got None'),
-        ("[kernel.a]\ngrid = [1]", "{path}: kernel.a.grid: three whole numbers, x y z, got [1]"),
+        (
+            "[kernel.a]\ngrid = [1, 1, 1]",
+            "{path}: kernel.a: the key 'block' is required, got ['grid']",
+        ),
+        (HEAD, "{path}: kernel.\"blur<4>\": the key 'args' is required, got ['block', 'grid']"),
+        ("[kernel.a]\ngrid = [1]", "{path}: kernel.a.grid: an array of length 3, got [1]"),
         (HEAD + "args = 3", '{path}: kernel."blur<4>".args: an array, got 3'),
-        (HEAD + "args = []\nblok = 1", "{path}: kernel.\"blur<4>\": key: unknown name, got 'blok'"),
+        (HEAD + "args = []\nblok = 1", "{path}: kernel.\"blur<4>\" key: unknown name, got 'blok'"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_named(tmp_path: Path, text: str, message: str) -> None:
@@ -94,7 +97,7 @@ def test_what_is_wrong_with_a_file_is_named(tmp_path: Path, text: str, message: 
         ('{struct = "0"}', ".struct: bytes as pairs of hexadecimal digits, got '0'"),
         ("{same_as = 0}", ".same_as: the index of an earlier array argument, got 0"),
         ("{count = 3}", ": exactly one of the keys"),
-        ('{arry = "int8"}', ": key: unknown name, got 'arry'; did you mean 'array'?"),
+        ('{arry = "int8"}', " key: unknown name, got 'arry'; did you mean 'array'?"),
     ],
 )
 def test_what_is_wrong_with_an_argument_is_named(
