@@ -30,7 +30,7 @@ def _judged(host: Host, case: Case, seed: int) -> KernelVerdict:
     try:
         kernels = host.compile(Path(case.path), case.names, case.text)
         forms = {form: kernels[entry] for form, entry in case.entries.items()}
-        return judge(case.launch.name, Subject(host, case.launch, forms, seed), seed)
+        return judge(case.launch.name, Subject(host, case.launch, forms, seed, case.folds), seed)
     except MiriamError as error:
         return KernelVerdict(case.launch.name, "error", str(error))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from miriam.check.folds import folded_forms
 from miriam.check.job import Case
 from miriam.check.judge import KernelVerdict, Outcome
 from miriam.check.launchfile import Alias, Argument, Array, KernelLaunch, Value, read_launches
@@ -115,7 +116,9 @@ def _case(path: str, text: str, launch: KernelLaunch, kernel: ElasticKernel) -> 
     # The original first: g++ then complains about that name, which is the user's.
     entries = {_ORIGINAL: f"{kernel.name}{bracket}{arguments}"}
     entries.update({form: kernel.entry(form, launch.name) for form in kernel.entries})
-    return Case(launch, path, text, tuple(entries.values()), entries)
+    made, folds = folded_forms(kernel, launch)
+    entries.update(made)
+    return Case(launch, path, text, tuple(dict.fromkeys(entries.values())), entries, folds)
 
 
 def _compiled_alone(host: Host, case: Case) -> Case | KernelVerdict:

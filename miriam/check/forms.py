@@ -38,20 +38,24 @@ def _many(subject: Subject, random: Random) -> None:
 
 def _yield(subject: Subject, random: Random) -> None:
     for part in _cut(subject.blocks, random, 2):
-        subject.words[:] = 0
-        _expect_nothing(subject, part, random)
-        while subject.words[0] < part.count:
-            _until_stopped(subject, part, random)
+        _run_yielding(subject, part, random)
 
 
-def _expect_nothing(subject: Subject, part: Range, random: Random) -> None:
+def _run_yielding(subject: Subject, part: Range, random: Random, fold: str = "") -> None:
+    subject.words[:] = 0
+    _expect_nothing(subject, part, random, fold)
+    while subject.words[0] < part.count:
+        _until_stopped(subject, part, random, fold)
+
+
+def _expect_nothing(subject: Subject, part: Range, random: Random, fold: str) -> None:
     """With no quota from the start, no block may run."""
-    subject.resume(part, _RACING, random.getrandbits(32))
+    subject.resume(part, _RACING, random.getrandbits(32), fold)
     if subject.words[0]:
         raise VerificationError(f"{subject.words[0]} blocks were claimed under a quota of 0")
 
 
-def _until_stopped(subject: Subject, part: Range, random: Random) -> None:
+def _until_stopped(subject: Subject, part: Range, random: Random, fold: str) -> None:
     """Run until a host thread clears the quota, at a random number of claims, or to the end."""
     words = subject.words
     mark = int(words[0]) + random.randint(1, part.count - int(words[0]))
@@ -66,10 +70,28 @@ def _until_stopped(subject: Subject, part: Range, random: Random) -> None:
     stopper = threading.Thread(target=stop)
     stopper.start()
     try:
-        subject.resume(part, _RACING, random.getrandbits(32))
+        subject.resume(part, _RACING, random.getrandbits(32), fold)
     finally:
         ended.set()
         stopper.join()
+
+
+def folded(fold: str) -> Callable[[Subject, Random], None]:
+    """Runs all blocks on the threads of ``fold``, each range in one of the forms it has."""
+
+    def run(subject: Subject, random: Random) -> None:
+        parts = _cut(subject.blocks, random, _MOST_SLICES)
+        random.shuffle(parts)
+        for part in parts:
+            form = random.choice(subject.forms_of(fold))
+            if form == "slice":
+                subject.slice(part, random.getrandbits(32), fold)
+            elif form == "persistent":
+                subject.persistent(part, _RACING, random.getrandbits(32), fold)
+            else:
+                _run_yielding(subject, part, random, fold)
+
+    return run
 
 
 def _cut(blocks: int, random: Random, most: int) -> list[Range]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from miriam.check.launchfile import KernelLaunch
@@ -13,7 +13,8 @@ from miriam.check.launchfile import KernelLaunch
 class Case:
     """A kernel to be judged: ``text`` stands for ``path``, ``entries`` names its forms in it.
 
-    ``names`` are all names that ``text`` was compiled for, in that order.
+    ``names`` are all names that ``text`` was compiled for, in that order. ``folds``: by name
+    (``block/2``), on how many threads a logical block runs; ``entries`` has the forms of each.
     """
 
     launch: KernelLaunch
@@ -21,6 +22,7 @@ class Case:
     text: str
     names: tuple[str, ...]
     entries: Mapping[str, str]
+    folds: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from miriam.check.forms import FORMS
+from miriam.check.forms import FORMS, folded
 from miriam.check.subject import State, Subject
 from miriam.errors import ExecutionError, VerificationError
 
@@ -63,7 +63,7 @@ def _in_other_orders(subject: Subject, state: State, seed: int) -> str | None:
 
 def _compared(name: str, subject: Subject, state: State, seed: int) -> KernelVerdict:
     verdicts = []
-    for form, work in FORMS.items():
+    for form, work in {**FORMS, **{fold: folded(fold) for fold in subject.folds}}.items():
         random = Random(f"{seed} {name} {form}")
         try:
             got = subject.run(lambda w=work, r=random: w(subject, r))  # type: ignore[misc]

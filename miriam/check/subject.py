@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +36,19 @@ class Subject:
     """A kernel in its original and elastic forms, and its arguments."""
 
     def __init__(
-        self, host: Host, launch: KernelLaunch, forms: Mapping[str, HostKernel], seed: int
+        self,
+        host: Host,
+        launch: KernelLaunch,
+        forms: Mapping[str, HostKernel],
+        seed: int,
+        folds: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """``forms``: ``original``, ``slice``, ``persistent`` and ``yield``."""
+        """``forms``: ``original``, ``slice``, ``persistent``, ``yield``, and those of ``folds``.
+
+        ``folds``: by name, the threads of a physical block; its forms are ``block/2 slice`` and
+        the like.
+        """
+        self.folds = folds
         self._host, self._launch, self._forms = host, launch, forms
         self._arrays = [(i, a) for i, a in enumerate(launch.args) if isinstance(a, Array)]
         buffers = [Buffer(str(i), (a.count,), "scratch", a.dtype) for i, a in self._arrays]
@@ -52,6 +63,10 @@ class Subject:
     def blocks(self) -> int:
         """Number of logical blocks."""
         return self._launch.grid.size
+
+    def forms_of(self, fold: str) -> tuple[str, ...]:
+        """The forms that there are of ``fold``."""
+        return tuple(f.partition(" ")[2] for f in self._forms if f.partition(" ")[0] == fold)
 
     @property
     def words(self) -> NDArray[np.uint32]:
@@ -113,29 +128,44 @@ class Subject:
     ) -> None:
         """Run the original kernel."""
         workers = self._host.workers if schedule == "shuffled" else 1
-        self._run("original", self._launch.grid, [], blocks, workers, schedule, seed)
+        launch = self._launch
+        self._run("original", launch.grid, launch.block, [], blocks, workers, schedule, seed)
 
-    def slice(self, part: Range, seed: int) -> None:
-        """Run ``part`` with the slice form."""
-        given = [launch_bytes(self._launch.grid, part.start, part.count)]
-        workers = self._host.workers
-        self._run("slice", Dim3(part.count), given, None, workers, "shuffled", seed)
+    def slice(self, part: Range, seed: int, fold: str = "") -> None:
+        """Run ``part`` with the slice form; on the threads of ``fold`` if one is named."""
+        self._elastic("slice", part, Control(), part.count, "shuffled", seed, fold)
 
-    def persistent(self, part: Range, physical: int, seed: int) -> None:
+    def persistent(self, part: Range, physical: int, seed: int, fold: str = "") -> None:
         """Run ``part`` on ``physical`` racing blocks."""
-        given = [launch_bytes(self._launch.grid, part.start, part.count)]
-        self._run("persistent", Dim3(physical), given, None, 1, "together", seed)
+        self._elastic("persistent", part, Control(), physical, "together", seed, fold)
 
-    def resume(self, part: Range, physical: int, seed: int) -> None:
+    def resume(self, part: Range, physical: int, seed: int, fold: str = "") -> None:
         """Run ``part`` on racing blocks that claim from ``words`` until they have to leave."""
         at = self._memory.address(_WORDS)
-        given = [launch_bytes(self._launch.grid, part.start, part.count, Control(at, at + 4))]
-        self._run("yield", Dim3(physical), given, None, 1, "together", seed)
+        self._elastic("yield", part, Control(at, at + 4), physical, "together", seed, fold)
+
+    def _elastic(
+        self,
+        form: str,
+        part: Range,
+        control: Control,
+        physical: int,
+        schedule: Schedule,
+        seed: int,
+        fold: str,
+    ) -> None:
+        launch = self._launch
+        given = launch_bytes(launch.grid, part.start, part.count, control, block=launch.block)
+        workers = self._host.workers if schedule == "shuffled" else 1
+        name = f"{fold} {form}" if fold else form
+        block = Dim3(self.folds[fold]) if fold else launch.block
+        self._run(name, Dim3(physical), block, [given], None, workers, schedule, seed)
 
     def _run(
         self,
         form: str,
         grid: Dim3,
+        block: Dim3,
         first: list[bytes],
         blocks: Sequence[int] | None,
         workers: int,
@@ -144,7 +174,7 @@ class Subject:
     ) -> None:
         self._forms[form].launch(
             grid,
-            self._launch.block,
+            block,
             [*first, *self._arguments],
             shared_bytes=self._launch.shared_bytes,
             blocks=blocks,

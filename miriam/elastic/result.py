@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from miriam.errors import UnknownNameError
+from miriam.errors import UnknownNameError, UsageError
+
+_WARP = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,10 @@ class ElasticKernel:
     ``name`` is qualified (``ns::blur``); ``path`` and ``line`` say where it is written.
     ``template`` holds the names of its template parameters. ``grid`` covers slice and
     persistent, ``yields`` stopping and resuming, ``block`` fewer threads per logical block.
-    ``entries`` gives each form's kernel name (``{"slice": "ns::blur__slice", ...}``).
+    ``entries`` gives each form's kernel name (``{"slice": "ns::blur__slice", ...}``),
+    ``block_entries`` that of the same forms with fewer threads; empty where ``block`` is refused.
+    ``any_threads``: one compiled block form runs on any number of threads, else one per fold.
+    ``whole_warps``: logical and physical block have to be multiples of 32 threads.
     ``source`` can be compiled alone; it is empty when nothing became elastic. ``original``: the
     kernel as it was, refused or not, with only what it reaches.
     """
@@ -45,21 +50,48 @@ class ElasticKernel:
     block: Verdict
     yields: Verdict
     entries: Mapping[str, str] = field(default_factory=dict)
+    block_entries: Mapping[str, str] = field(default_factory=dict)
     source: str = ""
     original: str = ""
     has_barrier: bool = False
     has_shared: bool = False
+    any_threads: bool = False
+    whole_warps: bool = False
 
-    def entry(self, form: str, instance: str | None = None) -> str:
+    def entry(self, form: str, instance: str | None = None, fold: int = 1) -> str:
         """The name expression of ``form`` (``slice``, ``persistent``, ``yield``).
 
         ``instance`` is the original's, with template arguments: ``blur<4>`` gives
-        ``blur__slice<4>``. UnknownNameError for a form that the kernel does not have.
+        ``blur__slice<4>``, and with a ``fold`` of 2, for two logical threads on each physical
+        one, ``blur__block_slice<2, 4>``. UnknownNameError for a form that the kernel does not
+        have, UsageError for a fold below 1.
         """
-        if form not in self.entries:
-            raise UnknownNameError(f"form of kernel {self.name}", form, self.entries)
         _, bracket, arguments = (instance or "").partition("<")
-        return f"{self.entries[form]}{bracket}{arguments}"
+        if fold == 1:
+            return f"{self._named(self.entries, form)}{bracket}{arguments}"
+        if fold < 1:
+            raise UsageError("fold", "at least 1", fold)
+        entry = self._named(self.block_entries, form)
+        first = 0 if self.any_threads else fold
+        return f"{entry}<{first}, {arguments}" if bracket else f"{entry}<{first}>"
+
+    def physical_threads(self, threads: int, fold: int) -> int:
+        """The threads of a physical block for ``threads`` logical ones, ``fold`` on each.
+
+        UsageError for a fold below 1 and where warps would not stay whole.
+        """
+        if fold < 1:
+            raise UsageError("fold", "at least 1", fold)
+        physical = -(-threads // fold)
+        if fold > 1 and self.whole_warps and (physical % _WARP or threads % _WARP):
+            rule = f"one that leaves whole warps of {threads} threads"
+            raise UsageError(f"fold of kernel {self.name}", rule, fold)
+        return physical
+
+    def _named(self, entries: Mapping[str, str], form: str) -> str:
+        if form not in entries:
+            raise UnknownNameError(f"form of kernel {self.name}", form, entries)
+        return entries[form]
 
 
 @dataclass(frozen=True, slots=True)

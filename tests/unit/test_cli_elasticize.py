@@ -63,7 +63,7 @@ def test_the_report_has_verdicts_and_resources(run: Run, source: Path) -> None:
     fine, odd = report["kernels"]
     assert (fine["name"], fine["line"]) == ("fine", 2)
     assert fine["grid"]["ok"] and fine["yield"]["ok"] and fine["grid"]["reason"] is None
-    assert (fine["block"]["ok"], fine["block"]["reason"]) == (False, "not-implemented")
+    assert (fine["block"]["ok"], fine["block"]["reason"]) == (True, None)
     assert set(fine["resources"]) == {"sm_87", "sm_90"}
     for forms in fine["resources"].values():
         assert {"original", "slice", "persistent", "yield"} == set(forms)
@@ -217,7 +217,8 @@ def test_verify_writes_its_verdicts(run: Run, source: Path, tmp_path: Path) -> N
     assert (code, report["schema"]) == (0, "miriam.verify/1")
     (kernel,) = report["kernels"]
     assert (kernel["name"], kernel["verdict"]) == ("fine", "equal")
-    assert [(f["form"], f["equal"]) for f in kernel["forms"]] == [
+    assert all(f["equal"] for f in kernel["forms"])
+    assert [(f["form"], f["equal"]) for f in kernel["forms"]][:5] == [
         ("slice", True),
         ("persistent/1", True),
         ("persistent/3", True),

@@ -10,7 +10,7 @@ import pytest
 from miriam.compile import compile_cubin
 from miriam.devices.host.build import Builder
 from miriam.elastic import ElasticKernel, elasticize
-from miriam.elastic.cuda.emit import HEADER
+from miriam.elastic.cuda.emit import BLOCK_HEADER, HEADER
 from miriam.errors import UnknownNameError
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "elastic"
@@ -37,8 +37,9 @@ def entries(kernel: ElasticKernel, name: str) -> list[str]:
 def test_the_emitted_text_is_the_golden_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(GOLDEN)
     text = elasticize(Path(f"{name}.in.cu")).source
-    # The header is the same in all: only what follows it is kept.
+    # The headers are the same in all: only what follows them is kept.
     got = text.replace(HEADER.read_text(), '#include "miriam_elastic.h"\n')
+    got = got.replace(BLOCK_HEADER.read_text(), '#include "miriam_block.h"\n')
     golden = GOLDEN / f"{name}.out.cu"
 
     assert got == golden.read_text()
@@ -96,7 +97,8 @@ def test_each_kernel_carries_only_what_it_reaches() -> None:
     j, k = made.kernel("j").source, made.kernel("k").source
     assert ("struct A" in j, "struct B" in j, "f(A x)" in j, "table" in j) == (1, 0, 1, 0)
     assert ("struct A" in k, "struct B" in k, "f(A x)" in k, "table" in k) == (0, 1, 0, 1)
-    assert "host" not in made.source.replace(HEADER.read_text(), "")
+    headers = (HEADER.read_text(), BLOCK_HEADER.read_text())
+    assert "host" not in made.source.replace(headers[0], "").replace(headers[1], "")
     assert "#include <cstdio>" not in made.source
 
 

@@ -206,8 +206,3 @@ def test_a_refused_kernel_does_not_refuse_its_neighbours() -> None:
     assert made.kernel("good").yields.ok
     assert "good__yield" in made.source
     assert "bad" not in made.source
-
-
-def test_block_is_not_there_yet() -> None:
-    block = elasticize("__global__ void k(int* a) { a[blockIdx.x] = 1; }\n").kernel("k").block
-    assert (block.ok, block.reason) == (False, "not-implemented")

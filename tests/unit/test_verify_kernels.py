@@ -33,7 +33,8 @@ def test_right_kernels_are_equal_in_every_form(
 ) -> None:
     verdict = verdicts[name]
     assert (verdict.verdict, verdict.reason) == ("equal", "")
-    assert [f.form for f in verdict.forms] == list(FORMS)
+    grid_forms = [f.form for f in verdict.forms if not f.form.startswith("block")]
+    assert grid_forms == list(FORMS)
     assert all(f.equal and not f.detail for f in verdict.forms)
 
 
@@ -70,7 +71,8 @@ def verdict_of(made: Elasticized, name: str) -> miriam.KernelVerdict:
 
 
 def wrong_forms(verdict: miriam.KernelVerdict) -> list[str]:
-    return [f.form for f in verdict.forms if not f.equal]
+    """The forms of the grid that differ."""
+    return [f.form for f in verdict.forms if not f.equal and not f.form.startswith("block")]
 
 
 def test_a_dropped_barrier_between_logical_blocks_is_caught() -> None:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from miriam.elastic.cuda.block import Block, judge_block
+from miriam.elastic.cuda.block_emit import block_entry_names
 from miriam.elastic.cuda.calls import Names
 from miriam.elastic.cuda.emit import Plan, emit, entry_names, original
 from miriam.elastic.cuda.parse import Unit, parse
@@ -22,7 +24,6 @@ from miriam.errors import SourceError, UnknownNameError, UsageError
 __all__ = ["elasticize"]
 
 _IN_MEMORY = "kernel.cu"
-_BLOCK = Verdict(False, "not-implemented", "elastic block is not implemented yet")
 
 
 def elasticize(
@@ -56,8 +57,11 @@ def elasticize(
         if isinstance(answer, Refusal):
             done.append(_refused(subject, answer))
             continue
-        plans.append(Plan(*answer, unresolved(subject)))
-        done.append(_elastic(plans[-1], title))
+        block = judge_block(names, kernel, answer[1])
+        plans.append(
+            Plan(*answer, unresolved(subject), block if isinstance(block, Block) else None)
+        )
+        done.append(_elastic(plans[-1], block, title))
     if not plans:
         return Elasticized(path, arch, tuple(done), "")
     originals = original({p.subject: p.foreign for p in plans})
@@ -90,22 +94,27 @@ def _check(path: str, unit: Unit, kernels: Collection[str] | None) -> None:
             raise UnknownNameError("kernel", name, {k.qualified for k in unit.kernels})
 
 
-def _elastic(plan: Plan, title: str) -> ElasticKernel:
+def _elastic(plan: Plan, block: Block | Refusal, title: str) -> ElasticKernel:
     kernel, signature = plan.subject.reached.kernel, plan.subject.signature
-    place = plan.subject.reached.unit.text.position(kernel.node.start_byte)
+    source = plan.subject.reached.unit.text
+    place = source.position(kernel.node.start_byte)
+    folded = isinstance(block, Block)
     return ElasticKernel(
         name=kernel.qualified,
         path=place.path,
         line=place.line,
         template=signature.parameters,
         grid=Verdict(True),
-        block=_BLOCK,
+        block=Verdict(True) if isinstance(block, Block) else _verdict(source, block),
         yields=Verdict(True),
         entries=entry_names(kernel),
+        block_entries=block_entry_names(kernel) if folded else {},
         source=emit([plan], title),
         original=original({plan.subject: plan.foreign}),
         has_barrier=plan.flow.has_barrier,
         has_shared=plan.flow.has_shared,
+        any_threads=isinstance(block, Block) and block.fission is None,
+        whole_warps=isinstance(block, Block) and block.warps,
     )
 
 
@@ -121,7 +130,7 @@ def _refused(subject: Subject, refusal: Refusal) -> ElasticKernel:
         place.line,
         parameters,
         verdict,
-        _BLOCK,
+        verdict,
         verdict,
         original=written,
     )
@@ -135,7 +144,7 @@ def _unparsed(unit: Unit, at: int) -> ElasticKernel:
     )
     verdict = _verdict(unit.text, Refusal("parse-error", "syntax not understood", at))
     found = name[1] if name else "?"
-    return ElasticKernel(found, verdict.path, verdict.line, (), verdict, _BLOCK, verdict)
+    return ElasticKernel(found, verdict.path, verdict.line, (), verdict, verdict, verdict)
 
 
 def _verdict(source: Text, refusal: Refusal) -> Verdict:

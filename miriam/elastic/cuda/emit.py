@@ -10,6 +10,8 @@ from pathlib import Path
 
 from tree_sitter import Node
 
+from miriam.elastic.cuda.block import Block
+from miriam.elastic.cuda.block_emit import block_kernel
 from miriam.elastic.cuda.calls import Reach
 from miriam.elastic.cuda.flow import Flow
 from miriam.elastic.cuda.forms import FORMS, listed, wrapper
@@ -22,6 +24,7 @@ from miriam.elastic.cuda.subject import Subject
 from miriam.elastic.cuda.syntax import called_name, callee, find, last_name, text, words
 
 HEADER = Path(__file__).parent / "miriam_elastic.h"
+BLOCK_HEADER = Path(__file__).parent / "miriam_block.h"
 INDEX_TYPES = {"threadIdx": "uint3", "blockIdx": "uint3", "blockDim": "dim3", "gridDim": "dim3"}
 _ORIGINALS = """\
 // What the elastic kernels reach. Define MIRIAM_HAVE_ORIGINALS where the original file comes first.
@@ -30,11 +33,15 @@ _ORIGINALS = """\
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A kernel that becomes elastic: its head, what it needs, the names it takes from headers."""
+    """A kernel that becomes elastic: its head, what it needs, the names it takes from headers.
+
+    ``block``: how it runs on fewer threads, None where it does not.
+    """
 
     subject: Subject
     flow: Flow
     foreign: frozenset[str]
+    block: Block | None = None
 
 
 def emit(plans: Sequence[Plan], title: str) -> str:
@@ -51,12 +58,18 @@ def emit(plans: Sequence[Plan], title: str) -> str:
     foreign = frozenset(n for p in plans for n in p.foreign)
 
     def elastic(item: Item) -> str:
-        return _kernel(kernels[item]) if item in kernels else _helper(helpers[item], item)
+        if item in kernels:
+            return _kernel(kernels[item])
+        reached = helpers[item].subject.reached
+        return _helper(reached, item, _changes(helpers[item], item))
 
     context = [*kept, *(i for i in unit.headers if _is_needed(i, foreign))]
     changed = [*kernels, *helpers]
     originals = [_ORIGINALS, *_scoped(context, lambda i: _original(unit, i)), "#endif"]
-    return "\n".join([title, _header(), *originals, "", *_scoped(changed, elastic), ""])
+    blocks = [p.block for p in plans if p.block is not None]
+    headers = [_header(HEADER), *([_header(BLOCK_HEADER)] if blocks else [])]
+    forms = [*_scoped(changed, elastic), *_block_forms(blocks)]
+    return "\n".join([title, *headers, *originals, "", *forms, ""])
 
 
 def original(subjects: Mapping[Subject, frozenset[str]]) -> str:
@@ -84,8 +97,28 @@ def _is_needed(item: Item, foreign: frozenset[str]) -> bool:
 
 
 @cache
-def _header() -> str:
-    return HEADER.read_text(encoding="utf-8")
+def _header(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def _block_forms(blocks: Sequence[Block]) -> Iterator[str]:
+    """The block forms, and the helpers that take the thread's indices too."""
+    kernels = {b.subject.reached.kernel: b for b in blocks}
+    helpers = {
+        i: b.subject.reached
+        for b in blocks
+        for i in b.subject.reached.items
+        if _is_virtual(b.subject.reached, i)
+    }
+
+    def written(item: Item) -> str:
+        if item in helpers:
+            return _helper(helpers[item], item, _edits(helpers[item], item))
+        block = kernels[item]
+        reached = block.subject.reached
+        return block_kernel(block, _index_parameters(reached), _edits(reached, item))
+
+    return _scoped([*kernels, *helpers], written)
 
 
 def _is_virtual(reached: Reach, item: Item) -> bool:
@@ -111,13 +144,11 @@ def _original(unit: Unit, item: Item) -> str:
     return f'extern "C" {{\n{body}\n}}' if item.extern_c else body
 
 
-def _helper(plan: Plan, item: Item) -> str:
-    reached = plan.subject.reached
+def _helper(reached: Reach, item: Item, edits: list[Edit]) -> str:
     signature = item.signature
     parameters = signature.child_by_field_name("parameters") if signature else None
-    edits = _edits(plan, item)
     if parameters is not None:
-        edits.append(insertion(parameters, _index_parameters(reached)))
+        edits = [*edits, insertion(parameters, _index_parameters(reached))]
     return render(reached.unit.text, item.start, item.node.end_byte, edits)
 
 
@@ -127,7 +158,7 @@ def _kernel(plan: Plan) -> str:
     body = item.body
     assert body is not None  # what makes an item a kernel
     template = [parts.template] if parts.template else []
-    edits = _edits(plan, item)
+    edits = _changes(plan, item)
     taken = (_index_parameters(reached), *parts.taken)
     lines = [
         f"// One logical block of {item.name}.",
@@ -165,11 +196,15 @@ def _index_parameters(reached: Reach) -> str:
     return ", ".join(f"const {INDEX_TYPES[i]} {i}" for i in reached.indices)
 
 
-def _edits(plan: Plan, item: Item) -> list[Edit]:
+def _changes(plan: Plan, item: Item) -> list[Edit]:
+    counted = _counted_barriers(item.node) if plan.flow.counted else []
+    return [*counted, *_edits(plan.subject.reached, item)]
+
+
+def _edits(reached: Reach, item: Item) -> list[Edit]:
     """What changes inside a function: its calls and lambdas get the indices."""
-    reached = plan.subject.reached
     given = ", ".join(reached.indices)
-    edits = _counted_barriers(item.node) if plan.flow.counted else []
+    edits = []
     for call in find(item.node, "call_expression"):
         name, arguments = callee(call), call.child_by_field_name("arguments")
         if name is not None and arguments is not None and last_name(name) in reached.virtual:

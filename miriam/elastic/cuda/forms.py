@@ -59,17 +59,29 @@ def wrapper(
 
     ``apart``, ``counted`` and ``whole_warps`` as in Flow: what the kernel needs between blocks.
     """
-    block = f"miriam_block(miriam, miriam.start + {_NUMBERS[form]})"
+    call = listed(body, (logical_block(form), "miriam_grid(miriam)", *arguments), indent=4)
     finish = _FINISH if counted else ""
-    statements = FORMS[form].format(
-        call=listed(body, (block, "miriam_grid(miriam)", *arguments), indent=4).lstrip() + ";",
-        end=finish or (_BARRIER if apart else ""),
-        finish=finish,
-    )
+    end = finish or (_BARRIER if apart else "")
+    statements = _filled(form, call.lstrip() + ";", end, finish)
     if form == "slice":
         return f"{{\n{statements}\n}}"
     check = _WHOLE_WARPS if whole_warps else ""
     return f"{{{check}\n{_COUNTER if counted else ''}{statements}\n}}"
+
+
+def block_wrapper(form: str, opening: str, work: Sequence[str], *, apart: bool) -> str:
+    """The statements of a block form: ``opening``, and ``work`` for each logical block."""
+    statements = _filled(form, "\n    ".join(work), _BARRIER if apart else "", "")
+    return f"{{\n  {opening}\n{statements}\n}}"
+
+
+def logical_block(form: str) -> str:
+    """The index of the logical block that ``form`` runs next."""
+    return f"miriam_block(miriam, miriam.start + {_NUMBERS[form]})"
+
+
+def _filled(form: str, call: str, end: str, finish: str) -> str:
+    return FORMS[form].format(call=call, end=end, finish=finish)
 
 
 def listed(head: str, parts: Sequence[str], indent: int = 0) -> str:

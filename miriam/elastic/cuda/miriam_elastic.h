@@ -29,6 +29,11 @@ struct MiriamLaunch {
   const volatile unsigned* sms;
   // Where MIRIAM_COUNT_RUNS is defined: how often each number ran, one word each. Null: not counted.
   unsigned* runs;
+  // A word that is set when a block has to leave. Where it is set and no quota limits any more, the
+  // other blocks leave too: the next launch, with another such word, is a full one. Null: they stay.
+  unsigned* shrunk;
+  // Only for the block forms, which run a logical block on fewer threads: the original's block.
+  unsigned block_x, block_y, block_z;
 };
 
 #ifdef __CUDACC__
@@ -74,27 +79,38 @@ static __device__ __forceinline__ uint3 miriam_block(const MiriamLaunch& launch,
   return block;
 }
 
-// Whether the quotas and the SM sets let this physical block go on.
-static __device__ __forceinline__ bool miriam_may_go_on(const MiriamLaunch& launch) {
-  bool may = launch.quota == nullptr || blockIdx.x < *launch.quota;
+// The smallest of the quotas, 0 on an SM that is not in all sets.
+static __device__ __forceinline__ unsigned miriam_quota(const MiriamLaunch& launch) {
+  if (launch.quota == nullptr) return 0xffffffffu;
+  unsigned least = *launch.quota;
   for (unsigned i = 1; i <= launch.more_quotas; ++i) {
-    may = may && blockIdx.x < launch.quota[i * launch.quota_stride];
+    const unsigned quota = launch.quota[i * launch.quota_stride];
+    least = quota < least ? quota : least;
   }
 #ifndef __MIRIAM_HOST__
   if (launch.sms != nullptr) {
     unsigned sm;
     asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
-    for (unsigned i = 0; i <= launch.more_quotas; ++i) {
-      may = may && (launch.sms[i * launch.quota_stride + sm / 32] >> sm % 32 & 1u) != 0;
+    unsigned set = launch.sms[sm / 32];
+    for (unsigned i = 1; i <= launch.more_quotas; ++i) {
+      set &= launch.sms[i * launch.quota_stride + sm / 32];
     }
+    if ((set >> sm % 32 & 1u) == 0) return 0;
   }
 #endif
-  return may;
+  return least;
 }
 
 // Called by one thread of a block: an index below `count`, or `count` when the block has to leave.
 static __device__ __forceinline__ unsigned miriam_claim(const MiriamLaunch& launch) {
-  if (!miriam_may_go_on(launch)) return launch.count;
+  const unsigned quota = miriam_quota(launch);
+  if (blockIdx.x >= quota) {
+    if (launch.shrunk != nullptr) *launch.shrunk = 1;
+    return launch.count;
+  }
+  if (launch.shrunk != nullptr && quota == 0xffffffffu) {
+    if (*static_cast<volatile unsigned*>(launch.shrunk) != 0) return launch.count;
+  }
   const unsigned next = atomicAdd(launch.counter, 1u);
   return next < launch.count ? next : launch.count;
 }

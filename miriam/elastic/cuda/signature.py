@@ -76,17 +76,36 @@ def loop_bounds(specifiers: str) -> str:
 
     The header's macro then says for how many resident blocks the form is compiled.
     """
-    begin = specifiers.find(_BOUNDS)
-    if begin < 0:
+    _, comma, end = _bounds(specifiers)
+    if end < 0 or comma >= 0:
         return specifiers
-    depth = 0
-    for character in specifiers[begin + len(_BOUNDS) :]:
-        depth += (character == "(") - (character == ")")
-        if character == "," and depth == 1:
-            return specifiers
-        if not depth and character == ")":
-            break
     return specifiers.replace(_BOUNDS, "MIRIAM_LOOP_BOUNDS", 1)
+
+
+def block_bounds(specifiers: str) -> str:
+    """``specifiers`` as a block form has them: launch bounds for its own number of threads."""
+    begin, comma, end = _bounds(specifiers)
+    if end < 0:
+        return specifiers
+    opened = specifiers.index("(", begin) + 1
+    threads = specifiers[opened : comma if comma >= 0 else end].strip()
+    folded = f"MIRIAM_FOLDED_BOUNDS(({threads}), miriam_fold)"
+    return f"{specifiers[:begin]}{folded}{specifiers[end + 1 :]}"
+
+
+def _bounds(specifiers: str) -> tuple[int, int, int]:
+    """Where launch bounds begin, their first comma is and they end; -1 for what is not there."""
+    begin, comma, depth = specifiers.find(_BOUNDS), -1, 0
+    if begin < 0:
+        return -1, -1, -1
+    for at in range(begin + len(_BOUNDS), len(specifiers)):
+        character = specifiers[at]
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth == 1 and comma < 0:
+            comma = at
+        if not depth and character == ")":
+            return begin, comma, at
+    return begin, comma, -1
 
 
 def _parameters(signature: Node) -> list[Node]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from miriam.elastic.cuda.calls import GRID_INDICES
 from miriam.elastic.cuda.forms import FORMS
 from miriam.elastic.cuda.memory import shared_names, unstable_names
 from miriam.elastic.cuda.names import is_known_header
@@ -89,7 +88,8 @@ def _deeper_than(node: Node, limit: int) -> Node | None:
 def reserved_name(subject: Subject) -> Iterator[Refusal]:
     """A name that the generated code uses is taken."""
     kernel = subject.reached.kernel
-    ours = {f"{kernel.name}__{form}" for form in (*FORMS, "body")}
+    forms = (*FORMS, *(f"block_{form}" for form in FORMS))
+    ours = {f"{kernel.name}__{form}" for form in (*forms, "body", "thread", "threads")}
     taken = subject.reached.unit.names & ours
     for item in subject.items:
         for word in sorted(w for w in item.words if _RESERVED.fullmatch(w)):
@@ -149,7 +149,7 @@ def index_in_functor(subject: Subject) -> Iterator[Refusal]:
     """A device lambda of this file reads an index, and the kernel is a template that may get it."""
     if not subject.signature.template:
         return
-    hidden = {*GRID_INDICES, *subject.reached.virtual}
+    hidden = {*subject.reached.indices, *subject.reached.virtual}
     for item in subject.reached.unit.items:
         if item.kind == "host" and item.words & hidden:
             for node in find(item.node, "lambda_expression"):

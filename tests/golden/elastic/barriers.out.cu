@@ -1,6 +1,8 @@
 // Elastic forms of the kernels of barriers.in.cu, made by Miriam for sm_87.
 #include "miriam_elastic.h"
 
+#include "miriam_block.h"
+
 // What the elastic kernels reach. Define MIRIAM_HAVE_ORIGINALS where the original file comes first.
 #ifndef MIRIAM_HAVE_ORIGINALS
 #endif
@@ -89,5 +91,64 @@ __global__ void rows__yield(const MiriamLaunch miriam, const float* in, float* o
     const unsigned miriam_at = miriam_next[miriam_turn];
     if (miriam_at >= miriam.count) return;
     rows__body(miriam_block(miriam, miriam.start + miriam_at), miriam_grid(miriam), in, out, count);
+  }
+}
+// One logical thread of rows.
+__device__ MIRIAM_INLINE void rows__thread(
+    const uint3 threadIdx, const uint3 blockIdx, const dim3 blockDim, const dim3 gridDim,
+    const float* in, float* out, int count)
+#line 18 "barriers.in.cu"
+{
+  __shared__ float last[4];
+  const int row = blockIdx.x * 4 + threadIdx.x / 32;
+  if (row >= count) return;
+  const float sum = in[row] + __shfl_xor_sync(0xffffffffu, in[threadIdx.x], 16);
+  last[threadIdx.x / 32] = sum;
+  out[row] = last[threadIdx.x / 32];
+}
+#line 1 "miriam"
+template <int miriam_fold>
+__global__ void rows__block_slice(
+    const MiriamLaunch miriam, const float* in, float* out, int count) {
+  const MiriamThreads<miriam_fold> miriam_threads(miriam, true, true);
+  if (blockIdx.x < miriam.count) {
+    const uint3 miriam_index = miriam_block(miriam, miriam.start + blockIdx.x);
+    for (unsigned miriam_t = threadIdx.x; miriam_t < miriam_threads.count; miriam_t += blockDim.x) {
+      rows__thread(
+          miriam_threads.at(miriam_t), miriam_index, miriam_shape(miriam), miriam_grid(miriam),
+          in, out, count);
+    }
+  }
+}
+template <int miriam_fold>
+__global__ void rows__block_persistent(
+    const MiriamLaunch miriam, const float* in, float* out, int count) {
+  const MiriamThreads<miriam_fold> miriam_threads(miriam, true, true);
+  for (unsigned miriam_at = blockIdx.x; miriam_at < miriam.count; miriam_at += gridDim.x) {
+    const uint3 miriam_index = miriam_block(miriam, miriam.start + miriam_at);
+    for (unsigned miriam_t = threadIdx.x; miriam_t < miriam_threads.count; miriam_t += blockDim.x) {
+      rows__thread(
+          miriam_threads.at(miriam_t), miriam_index, miriam_shape(miriam), miriam_grid(miriam),
+          in, out, count);
+    }
+    __syncthreads();
+  }
+}
+template <int miriam_fold>
+__global__ void rows__block_yield(
+    const MiriamLaunch miriam, const float* in, float* out, int count) {
+  const MiriamThreads<miriam_fold> miriam_threads(miriam, true, true);
+  __shared__ unsigned miriam_next[2];
+  for (unsigned miriam_turn = 0;; miriam_turn ^= 1) {
+    if (miriam_leads()) miriam_next[miriam_turn] = miriam_claim(miriam);
+    __syncthreads();
+    const unsigned miriam_at = miriam_next[miriam_turn];
+    if (miriam_at >= miriam.count) return;
+    const uint3 miriam_index = miriam_block(miriam, miriam.start + miriam_at);
+    for (unsigned miriam_t = threadIdx.x; miriam_t < miriam_threads.count; miriam_t += blockDim.x) {
+      rows__thread(
+          miriam_threads.at(miriam_t), miriam_index, miriam_shape(miriam), miriam_grid(miriam),
+          in, out, count);
+    }
   }
 }

@@ -1,0 +1,56 @@
+"""The block axis: whether a kernel's logical threads may share physical ones, and how."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from miriam.elastic.cuda import block_rules
+from miriam.elastic.cuda.calls import Names
+from miriam.elastic.cuda.flow import Flow
+from miriam.elastic.cuda.kinds import Kind
+from miriam.elastic.cuda.parse import Item
+from miriam.elastic.cuda.render import Edit
+from miriam.elastic.cuda.signature import kernel_signature
+from miriam.elastic.cuda.subject import Refusal, Subject
+from miriam.elastic.cuda.uniform import calls
+
+_LOCKSTEP = re.compile(r"volatile|asm|__asm|__asm__|__\w*lane\w*")
+INDICES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """How a kernel runs on fewer threads.
+
+    ``subject`` has all four indices as parameters. ``apart`` as in Flow. ``warps``: logical
+    warps have to be physical ones; ``rows``: and the block's x extent a multiple of 32.
+    ``fission``: what splits the body at its barriers; None for a kernel without any, whose body
+    runs once per logical thread.
+    """
+
+    subject: Subject
+    apart: bool
+    warps: bool
+    rows: bool
+    fission: tuple[Edit, ...] | None
+
+
+def judge_block(names: Names, kernel: Item, flow: Flow) -> Block | Refusal:
+    """The block form of a ``kernel`` whose grid form is as ``flow`` says, or why there is none."""
+    reached = names.reach(kernel, INDICES)
+    subject = Subject(reached, kernel_signature(reached.unit.text, kernel))
+    made = block_rules.made_calls(subject, calls(reached))
+    refusal = block_rules.check(subject, made)
+    if refusal is not None:
+        return refusal
+    if any(kind is Kind.BARRIER for _, kind in made):
+        return Refusal("not-implemented", "barriers in block forms", kernel.node.start_byte)
+    warps = any(kind is Kind.COLLECTIVE for _, kind in made) or _is_lockstep(subject)
+    return Block(subject, flow.apart, warps, flow.whole_warps, None)
+
+
+def _is_lockstep(subject: Subject) -> bool:
+    """Whether the code may rely on the threads of a warp being together, or on who they are."""
+    words = {w for item in subject.items for w in item.words}
+    return any(_LOCKSTEP.fullmatch(w) for w in words)
