@@ -56,7 +56,7 @@ def test_a_start_that_is_forgotten(tmp_path: Path) -> None:
 
 
 def test_a_claim_without_a_look_at_the_quota(tmp_path: Path) -> None:
-    asked = "!miriam_may_go_on(launch)"
+    asked = "blockIdx.x >= quota"
     tally = judged(tmp_path, lambda text: text.replace(asked, "false"))
     assert wrong_forms(tally) == {"yield"}
     assert all("under a quota of 0" in fault.detail for fault in tally.faults)
