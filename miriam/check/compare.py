@@ -108,7 +108,8 @@ def _compiled(
 
 def _text(made: Elasticized | ElasticKernel) -> str:
     """Originals and elastic forms in one text, so that both work on the same variables."""
-    return f"{made.original}\n#define MIRIAM_HAVE_ORIGINALS\n{made.source}"
+    macros = "#define MIRIAM_HAVE_ORIGINALS\n#define MIRIAM_COUNT_RUNS"
+    return f"{made.original}\n{macros}\n{made.source}"
 
 
 def _case(path: str, text: str, launch: KernelLaunch, kernel: ElasticKernel) -> Case:

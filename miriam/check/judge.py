@@ -15,7 +15,10 @@ Outcome = Literal["equal", "different", "nondeterministic", "vacuous", "refused"
 
 @dataclass(frozen=True, slots=True)
 class FormVerdict:
-    """Whether a form left the original's bytes; ``detail``: the first difference if not."""
+    """Whether a form left the original's bytes and ran each logical block once.
+
+    ``detail``: the first difference, or else the first block that did not run once.
+    """
 
     form: str
     equal: bool
@@ -73,7 +76,7 @@ def _compared(name: str, subject: Subject, state: State, seed: int) -> KernelVer
             verdicts.append(FormVerdict(form, False, str(error)))
             return KernelVerdict(name, "error", f"{form}: {error}", tuple(verdicts))
         else:
-            found = subject.difference(state, got)
+            found = subject.difference(state, got) or subject.miscounted()
             verdicts.append(FormVerdict(form, found is None, found or ""))
     worst = next((v for v in verdicts if not v.equal), None)
     if worst is None:

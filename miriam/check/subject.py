@@ -20,6 +20,8 @@ from miriam.kernels import Buffer, Dim3
 State = tuple[NDArray[np.generic], ...]
 
 _WORDS = "miriam words"
+_RUNS = "miriam runs"
+_BEYOND = 64  # numbers that the grid does not have, counted too
 _GUARD_BYTES = 1 << 30
 _POISON = 0xFF
 
@@ -53,7 +55,8 @@ class Subject:
         self._arrays = [(i, a) for i, a in enumerate(launch.args) if isinstance(a, Array)]
         buffers = [Buffer(str(i), (a.count,), "scratch", a.dtype) for i, a in self._arrays]
         words = Buffer(_WORDS, (2,), "scratch", "uint32")
-        self._memory = host.memory([*buffers, words], _GUARD_BYTES)
+        runs = Buffer(_RUNS, (launch.grid.size + _BEYOND,), "scratch", "uint32")
+        self._memory = host.memory([*buffers, words, runs], _GUARD_BYTES)
         self._initial = {i: _initial(a, (seed, i)) for i, a in self._arrays}
         self._variables = forms["original"].data
         self._variables_initial = self._variables.copy()
@@ -81,6 +84,7 @@ class Subject:
         for index, _ in self._arrays:
             np.copyto(self._memory.view(str(index)), self._initial[index])
         np.copyto(self._variables, self._variables_initial)
+        self._memory.view(_RUNS).fill(0)
         work()
         beside = self._memory.overrun()
         if beside is not None:
@@ -123,6 +127,20 @@ class Subject:
             return "a __device__ variable"
         return None
 
+    def miscounted(self) -> str | None:
+        """The first logical block that the elastic work of the last ``run`` did not run once.
+
+        Without it a block that ran twice shows only where that changes what it leaves.
+        """
+        runs = self._memory.view(_RUNS)
+        (wrong,) = np.nonzero(runs != (np.arange(runs.size) < self.blocks))
+        if not wrong.size:
+            return None
+        number = int(wrong[0])
+        if number >= self.blocks:
+            return f"logical block {number} ran, of {self.blocks}"
+        return f"logical block {number} ran {runs[number]} times"
+
     def original(
         self, blocks: Sequence[int] | None = None, *, schedule: Schedule = "shuffled", seed: int = 0
     ) -> None:
@@ -133,16 +151,16 @@ class Subject:
 
     def slice(self, part: Range, seed: int, fold: str = "") -> None:
         """Run ``part`` with the slice form; on the threads of ``fold`` if one is named."""
-        self._elastic("slice", part, Control(), part.count, "shuffled", seed, fold)
+        self._elastic("slice", part, self._control(), part.count, "shuffled", seed, fold)
 
     def persistent(self, part: Range, physical: int, seed: int, fold: str = "") -> None:
         """Run ``part`` on ``physical`` racing blocks."""
-        self._elastic("persistent", part, Control(), physical, "together", seed, fold)
+        self._elastic("persistent", part, self._control(), physical, "together", seed, fold)
 
     def resume(self, part: Range, physical: int, seed: int, fold: str = "") -> None:
         """Run ``part`` on racing blocks that claim from ``words`` until they have to leave."""
         at = self._memory.address(_WORDS)
-        self._elastic("yield", part, Control(at, at + 4), physical, "together", seed, fold)
+        self._elastic("yield", part, self._control(at, at + 4), physical, "together", seed, fold)
 
     def _elastic(
         self,
@@ -182,6 +200,9 @@ class Subject:
             seed=seed,
             schedule=schedule,
         )
+
+    def _control(self, counter: int = 0, quota: int = 0) -> Control:
+        return Control(counter, quota, runs=self._memory.address(_RUNS))
 
     def _argument(self, index: int, argument: Array | Value | Alias) -> bytes:
         if isinstance(argument, Value):

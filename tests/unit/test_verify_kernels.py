@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import miriam
 from miriam import check
 from miriam.check.forms import FORMS
 from miriam.elastic import Elasticized
+from miriam.elastic.cuda import forms
 from miriam.errors import SourceError, UnknownNameError, UsageError
 
 KERNELS = Path(__file__).parent.parent / "kernels"
@@ -99,8 +101,7 @@ def test_a_shifted_index_is_caught() -> None:
 
 
 def test_a_claim_that_does_not_ask_the_quota_is_caught() -> None:
-    asked = "if (launch.quota != nullptr && blockIdx.x >= *launch.quota) return launch.count;"
-    made = mutated(lambda text: text.replace(asked, ""))
+    made = mutated(lambda text: text.replace("blockIdx.x >= quota", "false"))
     verdict = verdict_of(made, "count_blocks")
     assert wrong_forms(verdict) == ["yield"]
     assert "claimed under a quota of 0" in verdict.reason
@@ -114,6 +115,35 @@ def test_a_claim_that_is_not_atomic_is_caught() -> None:
         )
     )
     assert verdict_of(made, "count_blocks").verdict == "different"
+
+
+IDEMPOTENT = ("blur<4>", "same")
+
+
+@pytest.mark.parametrize("name", IDEMPOTENT)
+def test_a_block_that_runs_twice_shows_even_where_it_leaves_the_same(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    once = "{call}{end}"
+    twice = forms.FORMS["persistent"].replace(once, f"{{{{{once}}}}}\n    {{{{{once}}}}}")
+    monkeypatch.setattr(forms, "FORMS", {**forms.FORMS, "persistent": twice})
+    verdict = verdict_of(miriam.elasticize(SOURCE), name)
+    assert wrong_forms(verdict) == ["persistent/1", "persistent/3", "persistent/many"]
+    assert verdict.reason == "persistent/1: logical block 0 ran 2 times"
+
+
+@pytest.mark.parametrize("name", IDEMPOTENT)
+def test_a_counter_that_is_not_clamped_shows_even_where_blocks_leave_the_same(name: str) -> None:
+    """The first block that claims too late runs the number after the last."""
+
+    def change(text: str) -> str:
+        text = text.replace("return launch.count;", "return 0xffffffffu;")
+        text = text.replace("return next < launch.count ? next : launch.count;", "return next;")
+        return text.replace("if (miriam_at >= miriam.count)", "if (miriam_at > miriam.count)")
+
+    verdict = verdict_of(mutated(change), name)
+    assert wrong_forms(verdict) == ["yield"]
+    assert re.search(r"yield: logical block \d+ ran( 2 times|, of)", verdict.reason)
 
 
 def test_a_block_that_is_left_out_shows_even_where_it_writes_what_was_there() -> None:
