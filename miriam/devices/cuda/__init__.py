@@ -19,10 +19,9 @@ def open_device(rest: str, compute: bool) -> Device:
     for number in (ordinal or "0", sms or "1"):
         if not number.isdecimal():
             raise UsageError(f"device cuda:{rest}", "cuda:<GPU> or cuda:<GPU>:<SMs>", rest)
+    from miriam.devices.cuda.device import CudaDevice
     from miriam.devices.cuda.world import gpu
 
     found = gpu(int(ordinal or 0))
-    from miriam.devices.cuda.device import CudaDevice
-
     world = found.world(0, int(sms)) if sms else found.whole()
     return CudaDevice(found, world, counting=compute)

@@ -85,26 +85,31 @@ class Fork:
         ask(driver.cuStreamWaitEvent(waiting, event, 0))
 
 
-def again_while(stream: Any) -> tuple[Any, Any]:
-    """Add a WHILE node to what ``stream`` records: its handle, and the graph of its body.
+def conditional(stream: Any) -> Any:
+    """A condition in the graph that ``stream`` records, unset whenever the graph starts."""
+    graph, _ = _captured(stream)
+    context = ask(driver.cuCtxGetCurrent())
+    return ask(driver.cuGraphConditionalHandleCreate(graph, context, 0, _ASSIGN_DEFAULT))
 
-    The body runs at least once, and again as long as its handle is set (CUDA driver API,
+
+def add_while(stream: Any, condition: Any) -> Any:
+    """Add a WHILE node to what ``stream`` records: the graph of its body.
+
+    The body runs as long as ``condition`` is set when it would begin (CUDA driver API,
     "Conditional Graph Nodes").
     """
     graph, dependencies = _captured(stream)
-    context = ask(driver.cuCtxGetCurrent())
-    handle = ask(driver.cuGraphConditionalHandleCreate(graph, context, 1, _ASSIGN_DEFAULT))
     parameters = driver.CUgraphNodeParams()
     parameters.type = driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
-    parameters.conditional.handle = handle
+    parameters.conditional.handle = condition
     parameters.conditional.type = driver.CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_WHILE
     parameters.conditional.size = 1
-    parameters.conditional.ctx = context
+    parameters.conditional.ctx = ask(driver.cuCtxGetCurrent())
     node = ask(driver.cuGraphAddNode(graph, dependencies, None, len(dependencies), parameters))
     body = parameters.conditional.phGraph_out[0]
-    flags = driver.CUstreamUpdateCaptureDependencies_flags.CU_STREAM_SET_CAPTURE_DEPENDENCIES
-    ask(driver.cuStreamUpdateCaptureDependencies(stream, [node], None, 1, flags))
-    return handle, body
+    replace = driver.CUstreamUpdateCaptureDependencies_flags.CU_STREAM_SET_CAPTURE_DEPENDENCIES
+    ask(driver.cuStreamUpdateCaptureDependencies(stream, [node], None, 1, replace))
+    return body
 
 
 _ASSIGN_DEFAULT = 1  # CU_GRAPH_COND_ASSIGN_DEFAULT

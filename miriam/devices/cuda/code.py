@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from miriam.compile import Compiled, compile_cubin
+from miriam.compile import Compiled
 from miriam.devices.cuda.driver import ask, driver
 
 CONTROLS = Path(__file__).with_name("controls.cu")
@@ -35,7 +35,7 @@ class Function:
         stream: Any,
         grid: Shape,
         block: Shape,
-        arguments: Sequence[ctypes._SimpleCData[Any] | ctypes.Array[Any]],
+        arguments: Sequence[Any],
         shared_bytes: int = 0,
     ) -> None:
         """Launch it on ``stream``; ``arguments`` as ctypes has them."""
@@ -63,11 +63,6 @@ class Module:
     def unload(self) -> None:
         """Take it off the GPU; nothing may still run it."""
         ask(driver.cuModuleUnload(self._module))
-
-
-def controls(arch: str) -> Module:
-    """The coordinator's own kernels, for ``arch``."""
-    return Module(compile_cubin(CONTROLS, CONTROL_KERNELS, arch))
 
 
 CONTROL_KERNELS = ("miriam_gate", "miriam_where", "miriam_again")

@@ -14,6 +14,7 @@ struct Gate {
   const volatile unsigned* counter;
   const volatile unsigned* abort;   // not 0: let everything through
   unsigned* late;                   // counts the gates that opened because their time was up
+  unsigned* shrunk;                 // as in MiriamLaunch, for the launch behind the gate; or null
   unsigned long long limit_ns;
 };
 
@@ -47,9 +48,12 @@ static __device__ void wait(const Gate& gate) {
   }
 }
 
-extern "C" __global__ void miriam_gate(const Gate gate) { wait(gate); }
+extern "C" __global__ void miriam_gate(const Gate gate) {
+  wait(gate);
+  if (gate.shrunk != nullptr) *gate.shrunk = 0;
+}
 
-// Whether the body of a WHILE node runs once more: until all blocks of the step are claimed.
+// Whether the body of a WHILE node runs (once more): until all blocks of the step are claimed.
 extern "C" __global__ void miriam_again(
     const volatile unsigned* counter, unsigned count, const volatile unsigned* abort,
     Handle handle) {

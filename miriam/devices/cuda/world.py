@@ -6,12 +6,19 @@ into groups of SMs, which contexts share: a split can not be split again.
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from miriam.devices.cuda.code import Function
 from miriam.devices.cuda.driver import ask, driver, start
+from miriam.devices.cuda.memory import Memory, download
 from miriam.errors import MissingCapabilityError, UsageError
 from miriam.kernels import ARCHITECTURES, GpuSpec
+
+_MOST_SMS = 1_024
 
 
 @dataclass(eq=False)
@@ -38,18 +45,18 @@ class Gpu:
         return World(self, self.primary, None, self.sms, (0, self.sms))
 
     def world(self, first: int, stop: int) -> World:
-        """SMs ``first`` to ``stop - 1``, rounded outwards to whole groups.
+        """SMs ``first`` to ``stop - 1``, both ends rounded to the nearest border of a group.
 
-        UsageError where the device has fewer. The numbers are not the hardware's: ``World.ids``
-        has those.
+        Ranges that touch stay apart. UsageError where no group is left, or beyond the last one.
+        The numbers are not the hardware's: ``World.ids`` has those.
         """
         size = self.group_sms
-        low, high = first // size, -(-stop // size)
-        if not 0 <= low < high <= len(self.groups):
+        low, high = round(first / size), min(round(stop / size), len(self.groups))
+        if stop > self.sms or not 0 <= low < high:
             raise UsageError(
-                "SMs of a world",
-                f"1 to {len(self.groups) * size} in groups of {size}",
-                (first, stop),
+                f"SMs {first} to {stop} of {self.name}",
+                f"whole groups of {size}, up to {len(self.groups) * size}",
+                stop - first,
             )
         if (low, high) not in self._worlds:
             self._worlds[low, high] = self._confined(low, high)
@@ -90,9 +97,33 @@ class World:
         ask(driver.cuCtxSetCurrent(self.context))
 
     def part(self, first: int, stop: int) -> World:
-        """SMs ``first`` to ``stop - 1`` of this world, rounded outwards to groups."""
+        """SMs ``first`` to ``stop - 1`` of this world, as ``Gpu.world`` rounds them."""
+        if (first, stop) == (0, self.sms):
+            return self
         base = self.range[0]
-        return self.gpu.world(base + first, min(base + stop, self.range[1]))
+        return self.gpu.world(base + first, base + stop)
+
+    def ids(self, where: Function) -> tuple[int, ...]:
+        """The hardware's numbers of its SMs, found by ``where``, the kernel miriam_where."""
+        if not self._ids:
+            self.enter()
+            stream, memory = self.stream(0), Memory()
+            seen = memory.device(4 * _MOST_SMS)
+            hold_ns = ctypes.c_ulonglong(20_000)
+            where.launch(
+                stream, (4 * self.sms, 1, 1), (512, 1, 1), [ctypes.c_void_p(seen), hold_ns]
+            )
+            ask(driver.cuStreamSynchronize(stream))
+            self._ids = tuple(map(int, np.flatnonzero(download(seen, _MOST_SMS, "uint32"))))
+            memory.free()
+            ask(driver.cuStreamDestroy(stream))
+        return self._ids
+
+    def ids_of(self, first: int, stop: int, where: Function) -> tuple[int, ...]:
+        """The hardware's numbers of the SMs ``first`` to ``stop - 1`` of this world."""
+        upper = self.ids(where) if stop >= self.sms else self.part(0, stop).ids(where)
+        lower = self.part(0, first).ids(where) if first else ()
+        return tuple(sm for sm in upper if sm not in lower)
 
     def stream(self, priority: int) -> Any:
         """A new stream; smaller is more urgent, beyond the device's range it is clamped."""
@@ -117,7 +148,9 @@ def gpu(ordinal: int) -> Gpu:
     names = driver.CUdevice_attribute
 
     def attribute(name: str) -> int:
-        return int(ask(driver.cuDeviceGetAttribute(getattr(names, f"CU_DEVICE_ATTRIBUTE_{name}"), handle)))
+        return int(
+            ask(driver.cuDeviceGetAttribute(getattr(names, f"CU_DEVICE_ATTRIBUTE_{name}"), handle))
+        )
 
     major, minor = (attribute(f"COMPUTE_CAPABILITY_{part}") for part in ("MAJOR", "MINOR"))
     arch = f"sm_{major}{minor}"

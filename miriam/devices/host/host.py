@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from miriam.devices.arrays import check_arrays
 from miriam.devices.contract import Arrays
-from miriam.devices.host.arrays import check_arrays
 from miriam.devices.host.build import Builder, default_cache_dir, load_library
 from miriam.devices.host.kernel import HostKernel
 from miriam.devices.host.runtime import Launch, Memory, Runtime, process_runtime

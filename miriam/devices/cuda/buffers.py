@@ -1,0 +1,127 @@
+"""The buffers of a request on the GPU, and what counts the runs of its blocks."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from miriam.devices.arrays import check_arrays
+from miriam.devices.contract import Arrays
+from miriam.devices.cuda.driver import ask, driver
+from miriam.devices.cuda.memory import Memory, padded
+from miriam.kernels import DTYPE_BYTES, Argument, Buffer, Pointer, Program, Step
+
+_SCALARS: dict[str, Any] = {"int32": ctypes.c_int32, "float32": ctypes.c_float}
+
+CArgument = Any
+"""A kernel argument as ctypes has it."""
+
+
+class Weights:
+    """The weights of a task, which all of its lanes share."""
+
+    def __init__(self, program: Program, arrays: Arrays, memory: Memory) -> None:
+        check_arrays(f"program {program.name} weight", program.named("weight"), arrays)
+        self.addresses: dict[str, int] = {}
+        for buffer in program.named("weight"):
+            address = self.addresses[buffer.name] = memory.device(buffer.bytes)
+            data = np.ascontiguousarray(arrays[buffer.name])
+            ask(driver.cuMemcpyHtoD(address, data.ctypes.data, data.nbytes))
+
+
+class Buffers:
+    """All buffers of one request, and page-locked copies of its inputs and outputs."""
+
+    def __init__(self, program: Program, weights: Mapping[str, int], memory: Memory) -> None:
+        self._program = program
+        self._addresses = dict(weights)
+        others = [b for b in program.buffers if b.role != "weight"]
+        base = memory.device(sum(padded(b.bytes) for b in others))
+        for buffer in others:
+            self._addresses[buffer.name] = base
+            base += padded(buffer.bytes)
+        self._staged = {
+            buffer.name: _staged(buffer, memory)
+            for role in ("input", "output")
+            for buffer in program.named(role)
+        }
+
+    def arguments(self, step: Step) -> list[CArgument]:
+        """The arguments of ``step`` as ctypes has them."""
+        return [self._argument(argument) for argument in step.args]
+
+    def _argument(self, argument: Argument) -> CArgument:
+        if isinstance(argument, Pointer):
+            size = DTYPE_BYTES[self._program.buffer(argument.buffer).dtype]
+            return ctypes.c_void_p(self._addresses[argument.buffer] + size * argument.offset)
+        return _SCALARS[argument.dtype](argument.value)
+
+    def stage(self, inputs: Arrays) -> None:
+        """Put the inputs of the next request where its graph copies them from."""
+        for buffer in self._program.named("input"):
+            np.copyto(self._staged[buffer.name][1], inputs[buffer.name])
+
+    def copy_in(self, stream: Any) -> None:
+        """Submit the copies of the inputs to the GPU."""
+        for buffer in self._program.named("input"):
+            source = self._staged[buffer.name][0]
+            ask(
+                driver.cuMemcpyHtoDAsync(self._addresses[buffer.name], source, buffer.bytes, stream)
+            )
+
+    def copy_out(self, stream: Any) -> None:
+        """Submit the copies of the outputs to the host."""
+        for buffer in self._program.named("output"):
+            target = self._staged[buffer.name][0]
+            ask(
+                driver.cuMemcpyDtoHAsync(target, self._addresses[buffer.name], buffer.bytes, stream)
+            )
+
+    def outputs(self) -> dict[str, NDArray[np.generic]]:
+        """The outputs of the request that has ended, as arrays of their own."""
+        return {b.name: self._staged[b.name][1].copy() for b in self._program.named("output")}
+
+
+def _staged(buffer: Buffer, memory: Memory) -> tuple[int, NDArray[np.generic]]:
+    address, view = memory.host(buffer.bytes)
+    return address, view.view(buffer.dtype).reshape(buffer.shape)
+
+
+class Runs:
+    """How often each logical block ran: counted by elastic forms, one launch for the others."""
+
+    def __init__(self, program: Program, elastic: Sequence[bool], memory: Memory) -> None:
+        self._program, self._elastic = program, elastic
+        sizes = [s.kernel.blocks if e else 0 for s, e in zip(program.steps, elastic, strict=True)]
+        self._offsets = np.concatenate([[0], np.cumsum(sizes)])
+        self.words = int(self._offsets[-1])
+        self._address = memory.device(4 * self.words) if self.words else 0
+        self._target, view = memory.host(4 * self.words)
+        self._counted = view.view(np.int32)
+
+    def address(self, step: int) -> int:
+        """Where the counts of ``step`` begin."""
+        return self._address + 4 * int(self._offsets[step])
+
+    def clear(self, stream: Any) -> None:
+        """Submit the reset."""
+        if self.words:
+            ask(driver.cuMemsetD32Async(self._address, 0, self.words, stream))
+
+    def copy_out(self, stream: Any) -> None:
+        """Submit the copy to the host."""
+        if self.words:
+            ask(driver.cuMemcpyDtoHAsync(self._target, self._address, 4 * self.words, stream))
+
+    def result(self) -> tuple[NDArray[np.int32], ...]:
+        """The counts per step; an original's blocks ran once in the one launch of its graph."""
+        return tuple(
+            self._counted[self._offsets[i] : self._offsets[i + 1]].copy()
+            if self._elastic[i]
+            else np.ones(step.kernel.blocks, np.int32)
+            for i, step in enumerate(self._program.steps)
+        )

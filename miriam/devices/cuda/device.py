@@ -1,0 +1,75 @@
+"""A CUDA GPU, or a world of some of its SMs, as a device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from miriam.compile import compile_cubin
+from miriam.coordinator import Mix, Policy, Task
+from miriam.devices.cuda.code import CONTROL_KERNELS, CONTROLS, Module
+from miriam.devices.cuda.kernels import Kernels
+from miriam.devices.cuda.profile import Profiler, StepProfile
+from miriam.devices.cuda.session import CudaSession
+from miriam.devices.cuda.world import Gpu, World
+from miriam.devices.observe import Observer
+from miriam.kernels import GpuSpec, Program
+
+
+class CudaDevice:
+    """A GPU of this machine; ``counting``: the runs of elastic steps' blocks are counted."""
+
+    def __init__(self, gpu: Gpu, world: World, *, counting: bool) -> None:
+        self._gpu, self.world = gpu, world
+        world.enter()
+        self.controls = Module(compile_cubin(CONTROLS, CONTROL_KERNELS, gpu.arch))
+        self._kernels = Kernels(gpu.arch, counting=counting)
+        self._counting = counting
+        self._profiler = Profiler(world, self._kernels)
+        self._profiles: dict[int, tuple[Program, tuple[StepProfile, ...]]] = {}
+
+    @property
+    def name(self) -> str:
+        """``cuda:`` and the GPU's number, and the world's SMs if it is not the whole GPU."""
+        confined = f":{self.world.sms}" if self.world.sms < self._gpu.sms else ""
+        return f"cuda:{self._gpu.ordinal}{confined}"
+
+    @property
+    def simulated(self) -> bool:
+        """Never."""
+        return False
+
+    @property
+    def gpu(self) -> GpuSpec:
+        """The GPU that policies plan for."""
+        return self._gpu.spec(self.world)
+
+    def profile(self, program: Program) -> tuple[StepProfile, ...]:
+        """The measured times of each step of ``program`` alone, found once."""
+        known = self._profiles.get(id(program))
+        if known is None:
+            self.world.enter()
+            self._kernels.load([program])
+            known = self._profiles[id(program)] = program, self._profiler.profile(program)
+        return known[1]
+
+    def open(
+        self, tasks: Sequence[Task], policy: Policy, observers: Sequence[Observer] = ()
+    ) -> CudaSession:
+        """Open a session for ``tasks`` under ``policy``; all that it needs is made here.
+
+        MissingCapabilityError for a plan that this device has no means for.
+        """
+        profiles = [self.profile(task.program) for task in tasks]
+        step_ns = tuple(tuple(step.original_ns for step in steps) for steps in profiles)
+        mix = Mix(self.gpu, tuple(tasks), step_ns)
+        return CudaSession(self, mix, policy, profiles, observers)
+
+    @property
+    def kernels(self) -> Kernels:
+        """The loaded kernels."""
+        return self._kernels
+
+    @property
+    def counting(self) -> bool:
+        """Whether elastic steps count the runs of their blocks."""
+        return self._counting

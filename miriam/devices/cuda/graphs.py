@@ -1,0 +1,248 @@
+"""The graphs of requests: a critical one writes control words, a normal one asks them.
+
+A critical graph is the chain of its original kernels, with copies into its row of the control words
+on a branch beside it. In a normal graph a step is one of::
+
+    original                              level 0
+    gate, original                        level 1
+    yield form, gate, yield form          level 2 and 3; the second one is not stopped again
+    yield form, check, WHILE {gate, yield form, check}      the same for long steps, without end
+
+Blocks that are asked to leave do so at once, and what they leave is picked up behind the gate.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from miriam.devices.cuda.buffers import CArgument
+from miriam.devices.cuda.capture import Fork, add_while, conditional, recording, recording_into
+from miriam.devices.cuda.code import Function
+from miriam.devices.cuda.driver import ask, driver
+from miriam.devices.cuda.kernels import Form
+from miriam.devices.cuda.lane import Lane
+from miriam.devices.cuda.words import StepWords
+from miriam.elastic.launch import Control, launch_bytes
+from miriam.kernels import Step
+
+WHILE_FROM_NS = 150_000
+"""A step this long gets a WHILE node: it costs 2 us more than a gate and a second launch, and
+stops as often as it is asked (docs/results/device.md)."""
+
+
+class _Gate(ctypes.Structure):
+    """``Gate`` of controls.cu."""
+
+    _fields_ = (
+        ("quota", ctypes.c_void_p),
+        ("forms", ctypes.c_uint),
+        ("more_quotas", ctypes.c_uint),
+        ("quota_stride", ctypes.c_uint),
+        ("count", ctypes.c_uint),
+        ("counter", ctypes.c_void_p),
+        ("abort", ctypes.c_void_p),
+        ("late", ctypes.c_void_p),
+        ("shrunk", ctypes.c_void_p),
+        ("limit_ns", ctypes.c_ulonglong),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """The control words of a session: addresses, and the kernels that ask them.
+
+    ``rows``: ``slots`` rows of ``width`` words. ``abort``: not 0 lets all gates open and all claims
+    end. ``late``: how many gates opened because ``limit_ns`` were up. ``confined``: whether rows
+    name sets of SMs.
+    """
+
+    gate: Function
+    again: Function
+    rows: int
+    width: int
+    slots: int
+    abort: int
+    late: int
+    limit_ns: int
+    confined: bool
+
+    def row(self, slot: int) -> int:
+        """Where the row of a critical request in flight begins."""
+        return self.rows + 4 * self.width * slot
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A normal step: its words, its yield forms (one per word), and where its counter lies.
+
+    ``original``: the kernel as it was. ``forms`` is empty where the original runs, ``resident``
+    says how many blocks of each fill the world. ``gated``: whether anything is asked.
+    """
+
+    step: Step
+    alone_ns: int
+    original: Function
+    words: StepWords | None = None
+    forms: tuple[Form, ...] = ()
+    resident: tuple[int, ...] = ()
+    counter: int = 0
+    shrunk: int = 0
+    runs: int = 0
+
+
+def record_critical(
+    lane: Lane,
+    originals: Sequence[Function],
+    row: int,
+    writes: Sequence[tuple[int, int]],
+    idle: int,
+    row_bytes: int,
+) -> None:
+    """Record the graph of a critical request.
+
+    ``writes``: before which steps its row changes, and from where in the host's memory; ``idle``:
+    the row when it has ended. No writes: nobody looks at the row.
+    """
+    steps, arguments = lane.task.program.steps, lane.buffers.arguments
+    sources = dict(writes)
+    with recording(lane.stream) as lane.graph:
+        fork = Fork(lane.stream, lane.side)
+        if sources:
+            fork.catch_up()
+            _write(lane.side, row, sources.pop(0), row_bytes)
+        lane.buffers.copy_in(lane.stream)
+        lane.mark(lane.began)
+        for index, (step, function) in enumerate(zip(steps, originals, strict=True)):
+            if index in sources:
+                fork.catch_up()
+                _write(lane.side, row, sources[index], row_bytes)
+            _original(lane.stream, step, function, arguments(step))
+        if writes:
+            fork.catch_up()
+            _write(lane.side, row, idle, row_bytes)
+        lane.buffers.copy_out(lane.stream)
+        lane.mark(lane.ended)
+        if writes:
+            fork.join()
+    lane.graph.upload(lane.stream)
+
+
+def _write(stream: Any, row: int, source: int, row_bytes: int) -> None:
+    ask(driver.cuMemcpyHtoDAsync(row, source, row_bytes, stream))
+
+
+def record_normal(
+    lane: Lane, places: Sequence[Place], controls: Controls, counters: tuple[int, int]
+) -> None:
+    """Record the graph of a normal request; ``counters``: their address, and how many words."""
+    with recording(lane.stream) as lane.graph:
+        lane.buffers.copy_in(lane.stream)
+        if counters[1]:
+            ask(driver.cuMemsetD32Async(counters[0], 0, counters[1], lane.stream))
+        if lane.runs is not None:
+            lane.runs.clear(lane.stream)
+        lane.mark(lane.began)
+        for place in places:
+            _Recorder(lane, place, controls).record()
+        lane.buffers.copy_out(lane.stream)
+        if lane.runs is not None:
+            lane.runs.copy_out(lane.stream)
+        lane.mark(lane.ended)
+    lane.graph.upload(lane.stream)
+
+
+class _Recorder:
+    """Records one normal step."""
+
+    def __init__(self, lane: Lane, place: Place, controls: Controls) -> None:
+        self._lane, self._place, self._controls = lane, place, controls
+        self._arguments = lane.buffers.arguments(place.step)
+        self._blocks = place.step.kernel.blocks
+
+    def record(self) -> None:
+        """Submit what the step is made of."""
+        lane, place = self._lane, self._place
+        if not place.forms:
+            if place.words is not None:
+                self._gate(lane.stream)
+            _original(lane.stream, place.step, place.original, self._arguments)
+            return
+        self._forms(lane.stream)
+        if place.alone_ns < WHILE_FROM_NS:
+            self._gate(lane.stream, resuming=True)
+            self._form(lane.stream, 0, stoppable=False)
+            return
+        unfinished = conditional(lane.stream)
+        self._check(lane.stream, unfinished)
+        with recording_into(add_while(lane.stream, unfinished), lane.side):
+            self._gate(lane.side, resuming=True)
+            self._forms(lane.side)
+            self._check(lane.side, unfinished)
+
+    def _forms(self, stream: Any) -> None:
+        for index in range(len(self._place.forms)):
+            self._form(stream, index, stoppable=True)
+
+    def _form(self, stream: Any, index: int, *, stoppable: bool) -> None:
+        place, kernel = self._place, self._place.step.kernel
+        form = place.forms[index]
+        launch = launch_bytes(
+            kernel.grid, 0, kernel.blocks, self._control(index, stoppable), block=kernel.block
+        )
+        if form.threads == kernel.threads:
+            block = (kernel.block.x, kernel.block.y, kernel.block.z)
+        else:
+            block = (form.threads, 1, 1)
+        words = (ctypes.c_char * len(launch)).from_buffer_copy(launch)
+        grid = (min(kernel.blocks, place.resident[index]), 1, 1)
+        arguments = [words, *self._arguments]
+        form.function.launch(stream, grid, block, arguments, kernel.dynamic_shared_bytes)
+
+    def _control(self, index: int, stoppable: bool) -> Control:
+        place, controls = self._place, self._controls
+        if not stoppable or place.words is None:
+            return Control(place.counter, runs=place.runs)
+        return Control(
+            counter=place.counter,
+            quota=controls.rows + 4 * (place.words.index + index),
+            quotas=controls.slots,
+            stride=controls.width,
+            sms=controls.rows if controls.confined else 0,
+            runs=place.runs,
+            shrunk=place.shrunk,
+        )
+
+    def _gate(self, stream: Any, *, resuming: bool = False) -> None:
+        place, controls = self._place, self._controls
+        assert place.words is not None  # only steps with words are held
+        gate = _Gate(
+            quota=controls.rows + 4 * place.words.index,
+            forms=len(place.words.threads),
+            more_quotas=controls.slots - 1,
+            quota_stride=controls.width,
+            count=self._blocks,
+            counter=place.counter if resuming else None,
+            abort=controls.abort,
+            late=controls.late,
+            shrunk=place.shrunk if resuming else None,
+            limit_ns=controls.limit_ns,
+        )
+        controls.gate.launch(stream, (1, 1, 1), (1, 1, 1), [gate])
+
+    def _check(self, stream: Any, condition: Any) -> None:
+        arguments = [
+            ctypes.c_void_p(self._place.counter),
+            ctypes.c_uint(self._blocks),
+            ctypes.c_void_p(self._controls.abort),
+            ctypes.c_ulonglong(int(condition)),
+        ]
+        self._controls.again.launch(stream, (1, 1, 1), (1, 1, 1), arguments)
+
+
+def _original(stream: Any, step: Step, function: Function, arguments: Sequence[CArgument]) -> None:
+    kernel = step.kernel
+    grid, block = ((extent.x, extent.y, extent.z) for extent in (kernel.grid, kernel.block))
+    function.launch(stream, grid, block, arguments, kernel.dynamic_shared_bytes)

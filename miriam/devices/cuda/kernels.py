@@ -1,0 +1,125 @@
+"""The kernels of programs on the GPU: originals and yield forms, compiled once each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from miriam.compile import Job, compile_many, read_source
+from miriam.devices.cuda.code import Function, Module
+from miriam.elastic import Elasticized, elasticize
+from miriam.errors import MiriamError
+from miriam.kernels import KernelSpec, Program, Step
+
+_Key = tuple[str, str]
+_Wanted = defaultdict[tuple[str, int], defaultdict[str, list[tuple[KernelSpec, int]]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A yield form on ``threads`` physical threads, compiled for ``bound`` resident blocks."""
+
+    function: Function
+    threads: int
+    bound: int
+
+
+class Kernels:
+    """Loaded kernels; ``counting``: elastic forms count how often each logical block ran."""
+
+    def __init__(self, arch: str, *, counting: bool) -> None:
+        self._arch, self._counting = arch, counting
+        self._originals: dict[_Key, Function] = {}
+        self._forms: dict[tuple[_Key, int], list[Form]] = defaultdict(list)
+        self._elastic: dict[str, Elasticized] = {}
+        self._modules: list[Module] = []
+
+    def load(self, programs: Iterable[Program]) -> None:
+        """Compile and load what is missing of ``programs``; SourceError where the compiler refuses.
+
+        After this no launch of theirs loads or allocates anything.
+        """
+        steps = [step for program in programs for step in program.steps if step.kernel.source]
+        self._load_originals(steps)
+        self._load_elastic(steps)
+
+    def original(self, step: Step) -> Function:
+        """The kernel as its author wrote it."""
+        return self._originals[_key(step.kernel)]
+
+    def forms(self, step: Step, threads: int) -> tuple[Form, ...]:
+        """The yield forms of ``step`` on ``threads`` physical threads per block.
+
+        They differ in the number of resident blocks for which they were compiled; empty for a
+        step that is not elastic, or not with so many threads.
+        """
+        return tuple(self._forms.get((_key(step.kernel), threads), ()))
+
+    def _load_originals(self, steps: Iterable[Step]) -> None:
+        wanted: defaultdict[str, dict[str, KernelSpec]] = defaultdict(dict)
+        for step in steps:
+            if _key(step.kernel) not in self._originals:
+                wanted[step.kernel.source][step.kernel.name] = step.kernel
+        jobs = [
+            Job(read_source(Path(s)), s, tuple(names), self._arch) for s, names in wanted.items()
+        ]
+        for job, module in zip(jobs, self._compiled(jobs), strict=True):
+            for name in job.names:
+                shared_bytes = wanted[job.path][name].dynamic_shared_bytes
+                self._originals[job.path, name] = module.function(name, shared_bytes)
+
+    def _load_elastic(self, steps: Iterable[Step]) -> None:
+        wanted: _Wanted = defaultdict(lambda: defaultdict(list))
+        for kernel in {_key(s.kernel): s.kernel for s in steps if s.rigid is None}.values():
+            self._want(wanted, kernel)
+        jobs = [
+            Job(self._made(source).source, source, tuple(entries), self._arch, defines=defines)
+            for (source, bound), entries in wanted.items()
+            for defines in (self._defines(bound),)
+        ]
+        for (source, bound), module in zip(wanted, self._compiled(jobs), strict=True):
+            for entry, variants in wanted[source, bound].items():
+                for kernel, threads in variants:
+                    function = module.function(entry, kernel.dynamic_shared_bytes)
+                    form = Form(function, threads, bound)
+                    self._forms[(source, kernel.name), threads].append(form)
+
+    def _want(self, wanted: _Wanted, kernel: KernelSpec) -> None:
+        """Want the yield forms of ``kernel`` for the original's residency, and for a single block.
+
+        A compiler spends fewer registers on a body in a loop unless a bound tells it how many it
+        may have; which bound is better depends on the step (docs/results/elastic-h200.md).
+        """
+        made = self._made(kernel.source).kernel(kernel.name)
+        original = self._originals[_key(kernel)]
+        resident = original.resident_blocks(kernel.threads, kernel.dynamic_shared_bytes)
+        for variant in kernel.variants:
+            if variant.estimated or (_key(kernel), variant.threads) in self._forms:
+                continue
+            entry = made.entry("yield", kernel.name, variant.fold)
+            for bound in {max(1, resident), 1}:
+                wanted[kernel.source, bound][entry].append((kernel, variant.threads))
+
+    def _made(self, source: str) -> Elasticized:
+        if source not in self._elastic:
+            self._elastic[source] = elasticize(Path(source), arch=self._arch)
+        return self._elastic[source]
+
+    def _defines(self, bound: int) -> tuple[str, ...]:
+        counting = ("MIRIAM_COUNT_RUNS",) if self._counting else ()
+        return (f"MIRIAM_RESIDENT_BLOCKS={bound}", *counting)
+
+    def _compiled(self, jobs: list[Job]) -> list[Module]:
+        modules = []
+        for made in compile_many(jobs):
+            if isinstance(made, MiriamError):
+                raise made
+            modules.append(Module(made))
+        self._modules += modules
+        return modules
+
+
+def _key(kernel: KernelSpec) -> _Key:
+    return kernel.source, kernel.name

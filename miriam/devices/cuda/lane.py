@@ -1,0 +1,65 @@
+"""A lane: one request in flight of a task, with its streams, buffers and graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from miriam.coordinator import Task
+from miriam.devices.contract import Arrays
+from miriam.devices.cuda.buffers import Buffers, Runs
+from miriam.devices.cuda.capture import Graph
+from miriam.devices.cuda.driver import ask, driver
+from miriam.devices.cuda.world import World
+
+_EXTERNAL = 1  # CU_EVENT_RECORD_EXTERNAL: a node that records the event in each run of the graph
+
+
+class Lane:
+    """One request in flight: the graph of a whole inference and what it works on.
+
+    ``began`` and ``ended`` are events that the graph records: before its first kernel, and when
+    its outputs are in the host's memory. ``side`` is for what runs beside the chain of steps.
+    """
+
+    def __init__(self, task: Task, world: World, priority: int, buffers: Buffers) -> None:
+        self.task, self.world, self.buffers = task, world, buffers
+        self.graph: Graph | None = None
+        self.runs: Runs | None = None
+        world.enter()
+        self.stream, self.side = world.stream(priority), world.stream(priority)
+        self.began, self.ended = (ask(driver.cuEventCreate(0)) for _ in range(2))
+
+    def mark(self, event: Any) -> None:
+        """Record ``event`` here, in each run of the graph that is being recorded."""
+        ask(driver.cuEventRecordWithFlags(event, self.stream, _EXTERNAL))
+
+    def start(self, inputs: Arrays) -> None:
+        """Launch the graph of a request; the one before it must have ended."""
+        assert self.graph is not None  # recorded before any request starts
+        self.buffers.stage(inputs)
+        self.graph.launch(self.stream)
+
+    def has_ended(self) -> bool:
+        """Whether the outputs of the last request are there; DeviceError where it failed."""
+        result = driver.cuEventQuery(self.ended)
+        if result[0] == driver.CUresult.CUDA_ERROR_NOT_READY:
+            return False
+        ask(result)
+        return True
+
+    def is_idle(self) -> bool:
+        """Whether nothing of it is left on the GPU, control writes included."""
+        result = driver.cuStreamQuery(self.stream)
+        if result[0] == driver.CUresult.CUDA_ERROR_NOT_READY:
+            return False
+        ask(result)
+        return True
+
+    def close(self) -> None:
+        """Give back what is not memory; nothing of it may be running."""
+        if self.graph is not None:
+            self.graph.destroy()
+        for event in (self.began, self.ended):
+            ask(driver.cuEventDestroy(event))
+        for stream in (self.stream, self.side):
+            ask(driver.cuStreamDestroy(stream))

@@ -1,0 +1,209 @@
+"""What the requests of a session run on: lanes with their graphs, and the control words."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from miriam.coordinator import Mix, Plan
+from miriam.devices.cuda.buffers import Buffers, Runs, Weights
+from miriam.devices.cuda.driver import ask, driver
+from miriam.devices.cuda.graphs import Controls, Place, record_critical, record_normal
+from miriam.devices.cuda.lane import Lane
+from miriam.devices.cuda.memory import Memory, upload
+from miriam.devices.cuda.profile import StepProfile, resident_blocks
+from miriam.devices.cuda.words import Layout
+from miriam.errors import DeviceError, MissingCapabilityError
+
+if TYPE_CHECKING:
+    from miriam.devices.cuda.device import CudaDevice
+
+GATE_LIMIT_NS = 10_000_000_000
+"""A gate that was shut for so long opens, and is counted as late."""
+
+CLOSE_LIMIT_S = 30.0
+
+
+class Stage:
+    """All lanes of all tasks of a mix, under one plan; made before the first request starts."""
+
+    def __init__(
+        self,
+        device: CudaDevice,
+        mix: Mix,
+        plan: Plan,
+        profiles: Sequence[Sequence[StepProfile]],
+    ) -> None:
+        if any(task.borders for task in plan.tasks):
+            raise MissingCapabilityError(
+                device.name, "no barriers between streams", "use another policy, or a sim device"
+            )
+        self._device, self._mix, self._plan, self._profiles = device, mix, plan, profiles
+        self._memory = Memory()
+        self._layout = Layout(mix, plan)
+        self._watched = sorted({critical for critical, _ in plan.grants})
+        self.enter()
+        self._side = device.world.stream(-(2**31))
+        slots = [(t, i) for t in self._watched for i in range(mix.tasks[t].in_flight)]
+        self._slots = {slot: number for number, slot in enumerate(slots)}
+        self._controls = self._make_controls(max(1, len(slots)))
+        self.lanes = [self._lanes(task) for task in range(len(mix.tasks))]
+        self.warp_ns = [self._warp_ns(task) for task in range(len(mix.tasks))]
+        ask(driver.cuCtxSynchronize())
+
+    def enter(self) -> None:
+        """Make the device's context the calling thread's."""
+        self._device.world.enter()
+
+    @property
+    def late_gates(self) -> int:
+        """How many gates opened because their time was up."""
+        found = np.zeros(1, np.uint32)
+        ask(driver.cuMemcpyDtoH(found.ctypes.data, self._controls.late, 4))
+        return int(found[0])
+
+    def close(self) -> None:
+        """Let everything come to its end, and give back what it ran on.
+
+        DeviceError where that takes longer than ``CLOSE_LIMIT_S``.
+        """
+        self.enter()
+        self._let_go()
+        lanes = [lane for lanes in self.lanes for lane in lanes]
+        until = time.perf_counter() + CLOSE_LIMIT_S
+        while not all(lane.is_idle() for lane in lanes):
+            if time.perf_counter() > until:
+                raise DeviceError(f"requests still run {CLOSE_LIMIT_S:g} s after all gates opened")
+        for lane in lanes:
+            lane.close()
+        ask(driver.cuStreamDestroy(self._side))
+        self._memory.free()
+
+    def _let_go(self) -> None:
+        """Open all gates for good, and let no block claim any more."""
+        controls = self._controls
+        words = controls.width * controls.slots
+        ask(driver.cuMemsetD32Async(controls.abort, 1, 1, self._side))
+        ask(driver.cuMemsetD32Async(controls.rows, 0, words, self._side))
+
+    def _make_controls(self, slots: int) -> Controls:
+        idle = self._layout.idle()
+        rows = self._memory.device(idle.nbytes * slots)
+        upload(rows, np.tile(idle, slots))
+        flags = self._memory.device(8)
+        module = self._device.controls
+        grants = self._plan.grants.values()
+        return Controls(
+            gate=module.function("miriam_gate"),
+            again=module.function("miriam_again"),
+            rows=rows,
+            width=self._layout.width,
+            slots=slots,
+            abort=flags,
+            late=flags + 4,
+            limit_ns=GATE_LIMIT_NS,
+            confined=any(g.sms for table in grants for row in table for g in row),
+        )
+
+    def _lanes(self, task: int) -> list[Lane]:
+        work, plan = self._mix.tasks[task], self._plan.tasks[task]
+        world = self._device.world.part(*plan.sms) if plan.sms else self._device.world
+        weights = Weights(work.program, work.weights, self._memory).addresses
+        # The most urgent tasks have the highest number before 0; equal ones share it.
+        least = max(p.stream_priority for p in self._plan.tasks)
+        table = self._table(task) if task in self._watched else None
+        lanes = []
+        for request in range(work.in_flight):
+            buffers = Buffers(work.program, weights, self._memory)
+            lane = Lane(work, world, plan.stream_priority - least, buffers)
+            lanes.append(lane)
+            if work.critical:
+                self._record_critical(lane, task, request, table)
+            else:
+                self._record_normal(lane, task, request)
+        return lanes
+
+    def _table(self, task: int) -> tuple[list[tuple[int, int]], int]:
+        """Before which steps the row changes and where the new one lies, and the idle row."""
+        layout, device = self._layout, self._device
+        where = device.controls.function("miriam_where")
+        ranges = {
+            g.sms
+            for (critical, _), table in self._plan.grants.items()
+            if critical == task
+            for row in table
+            for g in row
+            if g.sms
+        }
+        sets = {r: device.world.ids_of(*r, where) for r in ranges}
+        rows = layout.rows(task, sets)
+        changes = [i for i, row in enumerate(rows) if not i or (row != rows[i - 1]).any()]
+        address, view = self._memory.host(4 * layout.width * (len(changes) + 1))
+        lines = view.view(np.uint32).reshape(-1, layout.width)
+        for line, index in enumerate(changes):
+            lines[line] = rows[index]
+        lines[-1] = layout.idle()
+        row_bytes = 4 * layout.width
+        writes = [(index, address + row_bytes * line) for line, index in enumerate(changes)]
+        return writes, address + row_bytes * len(changes)
+
+    def _record_critical(
+        self, lane: Lane, task: int, request: int, table: tuple[list[tuple[int, int]], int] | None
+    ) -> None:
+        lane.world.enter()
+        if self._device.counting:
+            elastic = [False] * len(lane.task.program.steps)
+            lane.runs = Runs(lane.task.program, elastic, self._memory)
+        writes, idle = table or ([], 0)
+        originals = [self._device.kernels.original(s) for s in lane.task.program.steps]
+        row = self._controls.row(self._slots[task, request]) if table else 0
+        record_critical(lane, originals, row, writes, idle, 4 * self._layout.width)
+
+    def _record_normal(self, lane: Lane, task: int, request: int) -> None:
+        lane.world.enter()
+        steps = lane.task.program.steps
+        words = [self._layout.step(task, request, i) for i in range(len(steps))]
+        elastic = [w is not None and w.elastic for w in words]
+        if self._device.counting:
+            lane.runs = Runs(lane.task.program, elastic, self._memory)
+        counters = self._memory.device(8 * len(steps))
+        places = []
+        for index, step in enumerate(steps):
+            profile, asked = self._profiles[task][index], words[index]
+            forms = (
+                tuple(profile.forms[t] for t in asked.threads) if asked and asked.elastic else ()
+            )
+            place = Place(
+                step=step,
+                alone_ns=profile.original_ns,
+                original=self._device.kernels.original(step),
+                words=asked,
+                forms=forms,
+                resident=tuple(
+                    resident_blocks(f.function, f.threads, step.kernel, lane.world) for f in forms
+                ),
+                counter=counters + 4 * index,
+                shrunk=counters + 4 * (len(steps) + index),
+                runs=lane.runs.address(index) if lane.runs and forms else 0,
+            )
+            places.append(place)
+        used = 2 * len(steps) if any(elastic) else 0
+        record_normal(lane, places, self._controls, (counters, used))
+
+    def _warp_ns(self, task: int) -> float:
+        """Over a request's steps: time alone x share of the warps that its blocks occupy then."""
+        total = 0.0
+        world, limits = self._device.world, self._device.gpu.limits
+        for step, profile in zip(
+            self._mix.tasks[task].program.steps, self._profiles[task], strict=True
+        ):
+            kernel = step.kernel
+            full = resident_blocks(
+                self._device.kernels.original(step), kernel.threads, kernel, world
+            )
+            warps = min(full, kernel.blocks) * -(-kernel.threads // limits.warp)
+            total += profile.original_ns * warps / (world.sms * limits.warps)
+        return total
