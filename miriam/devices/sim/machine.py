@@ -48,12 +48,13 @@ class Machine:
             group.threads, group.registers = limits.threads, limits.registers
             group.shared_bytes, group.slots = limits.shared_bytes, limits.blocks
             self._groups.append(group)
-        self._cohorts: list[Cohort] = []
+        self._cohorts: dict[Cohort, None] = {}
         self._queue: list[Launch] = []
         self._changed: list[Group] = []
         self._end_slack = model.end_slack
         self._due: list[Cohort] = []
         self._due_ns = inf
+        self._stale = False
         self._looks = 0
         self._asked = self._shared_out = (0.0, 0.0)
         self._stretch = (1.0, 1.0)
@@ -76,20 +77,33 @@ class Machine:
 
     def next_ns(self) -> float:
         """When the next blocks finish, infinity when none is resident; for `advance` to follow."""
-        if not self._cohorts:
-            return inf
-        first = min(self._cohorts, key=attrgetter("finish_ns"))
-        early_ns, slack = first.finish_ns, self._end_slack
-        latest_ns = early_ns + slack * first.takes_ns
-        near = [c for c in self._cohorts if c.finish_ns <= latest_ns]
-        self._due = [c for c in near if c.finish_ns - early_ns <= slack * c.takes_ns]
-        self._due_ns = (early_ns + max([c.finish_ns for c in self._due])) / 2
-        if len(self._due) < len(near):
-            # Those too short to wait for the others must not end in the past.
-            others = [c.finish_ns for c in near if c.finish_ns - early_ns > slack * c.takes_ns]
-            self._due_ns = min(self._due_ns, min(others))
+        if self._stale:
+            self._find_due()
+            self._stale = False
         # Whole ns are rounded up, so what ends within this one may already lie in the past.
         return max(self._due_ns, self._now_ns)
+
+    def _find_due(self) -> None:
+        """The cohorts that end next, together, and when."""
+        cohorts, slack = self._cohorts, self._end_slack
+        due: list[Cohort] = []
+        self._due, self._due_ns = due, inf
+        if not cohorts:
+            return
+        first = min(cohorts, key=attrgetter("finish_ns"))
+        early_ns = last_ns = first.finish_ns
+        latest_ns = early_ns + slack * first.takes_ns
+        cut_ns = inf
+        for cohort in cohorts:
+            ends_ns = cohort.finish_ns
+            if ends_ns <= latest_ns:
+                if ends_ns - early_ns <= slack * cohort.takes_ns:
+                    due.append(cohort)
+                    last_ns = max(last_ns, ends_ns)
+                else:
+                    # Those too short to wait for the others must not end in the past.
+                    cut_ns = min(cut_ns, ends_ns)
+        self._due_ns = min((early_ns + last_ns) / 2, cut_ns)
 
     def occupancy(self) -> tuple[float, float]:
         """Warp-ns resident as a share of the busy SMs' limit, and the mean number of busy SMs."""
@@ -106,7 +120,8 @@ class Machine:
         self._now_ns = now_ns
         self._warp_ns += self._warps * passed_ns
         self._busy_ns += self._busy_sms * passed_ns
-        if self._cohorts and now_ns >= self._due_ns:
+        if now_ns >= self._due_ns:
+            self._stale = True
             for cohort in self._due:
                 self._finish(cohort)
 
@@ -115,6 +130,7 @@ class Machine:
         if self._queue:
             self._dispatch()
         if self._changed:
+            self._stale = True
             self._looks += 1
             if self._looks >= LOOKS and len(self._groups) > FEW_GROUPS:
                 self._looks = 0
@@ -127,7 +143,8 @@ class Machine:
             self._changed.append(group)
 
     def _finish(self, cohort: Cohort) -> None:
-        launch, group, blocks = cohort.launch, cohort.group, cohort.blocks
+        launch, group = cohort.launch, cohort.group
+        blocks = cohort.per_sm * len(group.sms)
         for first, count in cohort.ids:
             launch.source.done(first, count)
         for ran in self._ran:
@@ -138,7 +155,7 @@ class Machine:
             if count == blocks:
                 cohort.restart((first, count), self._now_ns)
                 return
-        self._cohorts.remove(cohort)
+        del self._cohorts[cohort]
         group.cohorts.remove(cohort)
         group.hold(launch, -cohort.per_sm)
         self._touch(group)
@@ -162,12 +179,11 @@ class Machine:
     def _start(self, group: Group, launch: Launch, per_sm: int, ids: tuple[int, int]) -> None:
         if not group.cohorts:
             self._busy_sms += len(group.sms)
-        cohort = Cohort(launch, group, per_sm, self._now_ns)
-        cohort.ids.append(ids)
+        cohort = Cohort(launch, group, per_sm, [ids], self._now_ns)
         group.cohorts.append(cohort)
         group.hold(launch, per_sm)
         self._touch(group)
-        self._cohorts.append(cohort)
+        self._cohorts[cohort] = None
         self._warps += launch.warps * cohort.blocks
 
     def _split(self, group: Group, keep: int) -> Group:
@@ -177,7 +193,7 @@ class Machine:
         for cohort in group.cohorts:
             twin = cohort.twin(other, cohort.per_sm * keep)
             other.cohorts.append(twin)
-            self._cohorts.append(twin)
+            self._cohorts[twin] = None
         group.sms = group.sms[:keep]
         self._groups.append(other)
         self._touch(group)
@@ -192,7 +208,7 @@ class Machine:
             if twin is not group:
                 for mine, other in zip(twin.cohorts, group.cohorts, strict=True):
                     mine.absorb(other, self._now_ns)
-                    self._cohorts.remove(other)
+                    del self._cohorts[other]
                 twin.sms += group.sms
                 self._touch(twin)
                 l2_share, dram_share = self._asked
@@ -205,10 +221,13 @@ class Machine:
         waiting = []
         for launch in self._queue:
             zones = launch.zones & ~blocked
-            launch.pending = min(launch.pending, launch.source.room())
-            if zones and launch.pending:
-                # What found no room before finds it only where something has left since.
-                self._place(launch, zones, self._groups if launch.fresh else self._changed)
+            if launch.persistent:
+                # Of an original kernel, no block is taken back.
+                launch.pending = min(launch.pending, launch.source.room())
+            # What found no room before finds it only where something has left since.
+            groups = self._groups if launch.fresh else self._changed
+            if zones and launch.pending and groups:
+                self._place(launch, zones, groups)
                 launch.fresh = False
             if launch.pending:
                 blocked |= launch.zones
@@ -219,6 +238,8 @@ class Machine:
         """Put blocks one after the other where most room is, until none is left or none fits."""
         fits = [(fit, g) for g in groups if g.zone & zones and (fit := g.fit(launch))]
         fits.sort(key=itemgetter(0), reverse=True)
+        if not fits:
+            return
         level, reached, launch.pending = _fill(fits, launch.pending)
         for fit, group in fits[:reached]:
             deep = fit - level
@@ -248,8 +269,16 @@ class Machine:
         touched = self._groups if self._share_memory() else self._changed
         l2, dram = self._stretch
         for group in touched:
+            stretch = group.stretch
             for cohort in group.cohorts:
-                takes_ns = cohort.launch.profile.block_ns(group.stretch, l2, dram)
+                # BlockProfile.block_ns, written out: a call would take as long as all of it.
+                profile = cohort.launch.profile
+                longest = profile.issue_ns * stretch
+                if profile.l2_ns * l2 > longest:
+                    longest = profile.l2_ns * l2
+                if profile.dram_ns * dram > longest:
+                    longest = profile.dram_ns * dram
+                takes_ns = profile.fixed_ns + longest
                 if takes_ns != cohort.takes_ns:
                     cohort.retime(takes_ns, self._now_ns)
         for group in self._changed:
@@ -269,17 +298,24 @@ class Machine:
         ):
             return False
         self._shared_out = self._asked
+        needs = [
+            (len(g.sms) * c.per_sm, p.fixed_ns, p.issue_ns * g.stretch, p.l2_ns, p.dram_ns, p)
+            for g in self._groups
+            for c in g.cohorts
+            for p in (c.launch.profile,)
+        ]
         l2 = dram = 1.0
         for _ in range(ROUNDS):
             l2, dram = max(1.0, l2 * l2_share), max(1.0, dram * dram_share)
             l2_share = dram_share = 0.0
-            for group in self._groups:
-                sms, stretch = len(group.sms), group.stretch
-                for cohort in group.cohorts:
-                    profile = cohort.launch.profile
-                    rate = sms * cohort.per_sm / profile.block_ns(stretch, l2, dram)
-                    l2_share += rate * profile.l2_work
-                    dram_share += rate * profile.dram_work
+            for blocks, fixed_ns, longest, l2_ns, dram_ns, profile in needs:
+                if l2_ns * l2 > longest:
+                    longest = l2_ns * l2
+                if dram_ns * dram > longest:
+                    longest = dram_ns * dram
+                rate = blocks / (fixed_ns + longest)
+                l2_share += rate * profile.l2_work
+                dram_share += rate * profile.dram_work
             if l2_share <= ENOUGH and dram_share <= ENOUGH:
                 break
         self._stretch = (l2, dram)

@@ -116,13 +116,17 @@ class Group:
 
     def fit(self, launch: Launch) -> int:
         """Blocks of ``launch`` that one of the SMs can still take."""
-        fits = self.threads // launch.threads
+        threads, registers, shared_bytes = launch.threads, launch.registers, launch.shared_bytes
+        # Most SMs are full, and this is asked more often than anything else.
+        if self.registers < registers or self.threads < threads or self.shared_bytes < shared_bytes:
+            return 0
+        fits = self.threads // threads
         if self.slots < fits:
             fits = self.slots
-        if launch.registers and self.registers // launch.registers < fits:
-            fits = self.registers // launch.registers
-        if launch.shared_bytes and self.shared_bytes // launch.shared_bytes < fits:
-            fits = self.shared_bytes // launch.shared_bytes
+        if registers and self.registers // registers < fits:
+            fits = self.registers // registers
+        if shared_bytes and self.shared_bytes // shared_bytes < fits:
+            fits = self.shared_bytes // shared_bytes
         return fits
 
     def hold(self, launch: Launch, per_sm: int) -> None:
@@ -192,11 +196,19 @@ class Cohort:
         "takes_ns",
     )
 
-    def __init__(self, launch: Launch, group: Group, per_sm: int, now_ns: float) -> None:
+    def __init__(
+        self,
+        launch: Launch,
+        group: Group,
+        per_sm: int,
+        ids: list[tuple[int, int]],
+        now_ns: float,
+    ) -> None:
+        """``ids``: first and count of its logical blocks, in order."""
         self.launch = launch
         self.group = group
         self.per_sm = per_sm
-        self.ids: list[tuple[int, int]] = []
+        self.ids = ids
         self.left = 1.0
         self.takes_ns = launch.alone_ns
         self.began_ns = self.since_ns = now_ns
@@ -231,7 +243,7 @@ class Cohort:
 
     def twin(self, group: Group, keep: int) -> Cohort:
         """Split: this one keeps its first ``keep`` logical blocks, the twin has the rest."""
-        twin = Cohort(self.launch, group, self.per_sm, self.began_ns)
+        twin = Cohort(self.launch, group, self.per_sm, [], self.began_ns)
         twin.left, twin.takes_ns = self.left, self.takes_ns
         twin.since_ns, twin.finish_ns = self.since_ns, self.finish_ns
         kept: list[tuple[int, int]] = []

@@ -130,14 +130,14 @@ class ElasticStep:
         zones = self._launch.zones
         grant = self._grant()
         excluded = zones & ~self._zones(grant) if grant.sms else 0
-        starting = 0 if excluded else self._staying(pending, zones)
+        starting = 0 if excluded else self._staying(pending, zones, grant)
         if starting < pending:
             self._gone(pending - starting)
         return starting
 
     def take(self, blocks: int, zone: int) -> tuple[int, int]:
         """Claims of ``blocks`` physical blocks; those that get nothing leave."""
-        staying = self._staying(blocks, zone)
+        staying = self._staying(blocks, zone, self._grant())
         first = self._shard.start + self._claimed
         self._claimed += staying
         return first, staying
@@ -151,9 +151,8 @@ class ElasticStep:
         """These physical blocks have gone."""
         self._gone(blocks)
 
-    def _staying(self, blocks: int, zone: int) -> int:
+    def _staying(self, blocks: int, zone: int, grant: Grant) -> int:
         unclaimed = self._shard.count - self._claimed
-        grant = self._grant()
         if grant.threads and grant.threads != self._shard.threads:
             return 0
         if grant.sms and not zone & self._zones(grant):
@@ -161,8 +160,9 @@ class ElasticStep:
         if self._claimed >= self._width:
             if grant != self._under and grant is not UNLIMITED:
                 return 0
+            wider = 2 * self._physical
             others = self._ledger.held - self._physical
-            if min(grant.blocks - others, self._fits(grant), unclaimed) >= 2 * self._physical:
+            if unclaimed >= wider and grant.blocks - others >= wider and self._fits(grant) >= wider:
                 return 0
         excess = max(0, self._ledger.held - grant.blocks)
         return max(0, min(blocks - excess, unclaimed))
