@@ -70,7 +70,7 @@ def _job(options: Options, cell: Cell, policy: str) -> Job:
         policy=policy,
         window_ns=options.window_ns,
         seed=options.seed,
-        compute=options.compute or not cell.machine.simulated,
+        compute=options.compute,
         deep=cell.deep,
     )
 
@@ -86,7 +86,7 @@ def _solo(options: Options, cell: Cell, task: WorkloadTask) -> Job:
         policy="multistream",
         window_ns=options.window_ns,
         seed=options.seed,
-        compute=not cell.machine.simulated,
+        compute=options.compute and not cell.machine.simulated,
         solo=True,
         enough=ENOUGH if task.arrivals.closed else None,
     )

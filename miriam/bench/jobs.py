@@ -12,6 +12,7 @@ from miriam.bench.machine import Machine
 from miriam.bench.metrics import Sample, rate_hz
 from miriam.bench.networks import Networks
 from miriam.bench.progress import Beside, step_times
+from miriam.bench.solo import OnDevice
 from miriam.bench.trace import Tracer
 from miriam.bench.verify import Checker
 from miriam.bench.workloads import WorkloadTask
@@ -81,6 +82,7 @@ class Workshop:
     supply: Callable[[str], Networks]
     _devices: dict[tuple[Machine, bool], Device] = field(default_factory=dict)
     _networks: dict[str, Networks] = field(default_factory=dict)
+    _solo: dict[str, OnDevice] = field(default_factory=dict)
     _step_ns: dict[tuple[Machine, str], tuple[int, ...]] = field(default_factory=dict)
 
     def run(self, job: Job, passed: Callable[[float], None] = lambda share: None) -> JobRecord:
@@ -88,6 +90,8 @@ class Workshop:
         device = self.device(job.machine, job.compute)
         networks = self._networks_for(device)
         computes = job.compute or not device.simulated
+        if not device.simulated:
+            networks = self._alone_on(device, job, networks)
         offers = [_offer(job, task, networks, computes) for task in job.tasks]
         tasks = [offer.task for offer in offers]
         checker = Checker(networks, [task.network for task in job.tasks])
@@ -131,6 +135,15 @@ class Workshop:
         if arch not in self._networks:
             self._networks[arch] = self.supply(arch)
         return self._networks[arch]
+
+    def _alone_on(self, device: Device, job: Job, networks: Networks) -> Networks:
+        if device.name not in self._solo:
+            self._solo[device.name] = OnDevice(networks, device)
+        found = self._solo[device.name]
+        if not job.solo:
+            for task in job.tasks:
+                found.prepare(task.network)
+        return found
 
     def _beside(self, job: Job, device: Device) -> Beside | None:
         if not device.simulated or not any(task.critical for task in job.tasks) or job.solo:

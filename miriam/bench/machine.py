@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import TYPE_CHECKING
 
 from miriam import devices
@@ -11,6 +11,7 @@ from miriam.devices.contract import Device
 from miriam.errors import UnknownNameError
 
 if TYPE_CHECKING:
+    from miriam.bench.metrics import MeasuredOn
     from miriam.devices.sim import GpuModel
 
 
@@ -30,6 +31,15 @@ class Machine:
         """The same GPU limited to ``sms`` SMs."""
         kind, _, rest = self.name.partition(":")
         return replace(self, name=f"{kind}:{rest.partition(':')[0]}:{sms}")
+
+    def measured_on(self) -> MeasuredOn | None:
+        """What a report says about a GPU; None for a simulated device and for the host."""
+        if not self.name.startswith("cuda:"):
+            return None
+        from miriam.bench.metrics import MeasuredOn
+        from miriam.devices.cuda.about import about
+
+        return MeasuredOn(**asdict(about(int(self.name.split(":")[1] or 0))))
 
     def open(self, *, compute: bool, workers: int | None = None) -> Device:
         """The device; a simulated one computes, if at all, on ``workers`` threads of the CPU.

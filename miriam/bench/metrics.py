@@ -7,7 +7,7 @@ completion. STP and ANTT are those of Eyerman and Eeckhout, IEEE Micro 28(3), 20
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from miriam.bench.deep import Deep
@@ -145,10 +145,22 @@ class RowFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasuredOn:
+    """The machine of a run: GPU, driver, versions of what took part, date, clocks in MHz."""
+
+    gpu: str
+    driver: Mapping[str, str | int]
+    versions: Mapping[str, str]
+    date: str
+    clocks: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class BenchResult:
     """A whole benchmark: the rows in order of workload and policy.
 
-    ``options``: what was asked for, None for rows that no command made.
+    ``options``: what was asked for, None for rows that no command made. ``measured_on``: the
+    machine, where nothing was simulated.
     """
 
     device: str
@@ -158,6 +170,7 @@ class BenchResult:
     rows: tuple[RowFigures, ...]
     title: str = "MDTB"
     options: Options | None = None
+    measured_on: MeasuredOn | None = None
 
     def throughput_vs_sequential(self, row: RowFigures) -> float | None:
         """Throughput / that of ``sequential``; None if that policy was not run."""

@@ -7,7 +7,8 @@ no host names: in the simulator the same seed gives the same bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Literal, TypeVar
 
 import msgspec
@@ -90,7 +91,10 @@ class RowReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The whole document; ``options`` make it again (``miriam bench replay``)."""
+    """The whole document; ``options`` make it again (``miriam bench replay``).
+
+    ``gpu`` to ``clocks``: the machine of a run that was not simulated.
+    """
 
     schema: Literal["miriam.bench/1"]
     device: str
@@ -100,6 +104,11 @@ class Report:
     rows: tuple[RowReport, ...]
     seconds: float | UnsetType = UNSET
     options: Options | UnsetType = UNSET
+    gpu: str | UnsetType = UNSET
+    driver: Mapping[str, str | int] | UnsetType = UNSET
+    versions: Mapping[str, str] | UnsetType = UNSET
+    date: str | UnsetType = UNSET
+    clocks: Mapping[str, str] | UnsetType = UNSET
 
 
 def report(result: BenchResult) -> Report:
@@ -113,6 +122,7 @@ def report(result: BenchResult) -> Report:
         rows=tuple(_row(result, row) for row in result.rows),
         seconds=result.options.seconds if result.options else UNSET,
         options=result.options or UNSET,
+        **(asdict(result.measured_on) if result.measured_on else {}),
     )
 
 

@@ -43,15 +43,17 @@ class Checker:
 def find_fault(program: Program, done: Completion, expected: Arrays) -> str | None:
     """What is wrong with a computed request of ``program``, None if nothing is.
 
-    Each logical block of each step must have run once, and the outputs must equal
-    ``expected``, the solo run's, bit for bit. The text names step and block, or output and
-    element.
+    Each logical block of each step must have run once, where the device counted, and the outputs
+    must equal ``expected``, the solo run's, bit for bit. The text names step and block, or output
+    and element.
     """
     return _wrong_block(program, done) or _wrong_output(program, done, expected)
 
 
 def _wrong_block(program: Program, done: Completion) -> str | None:
-    runs = done.runs or ()
+    if done.runs is None:
+        return None
+    runs = done.runs
     if len(runs) != len(program.steps):
         return f"blocks of {len(runs)} steps counted, the program has {len(program.steps)}"
     for index, (step, counts) in enumerate(zip(program.steps, runs, strict=True)):

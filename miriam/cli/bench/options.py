@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -119,6 +119,7 @@ def run_study(options: Options, targets: Targets, jobs: int | None) -> None:
         runner = executor(options, jobs, progress)
         traced = execute.Traced(runner) if targets.trace is not None else None
         result = studies.run(options, traced or runner)
+    result = replace(result, measured_on=options.machine.measured_on())
     if targets.trace is not None and traced is not None:
         output.write("--trace", targets.trace, traced.trace)
     if targets.json is not None:
