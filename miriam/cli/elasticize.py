@@ -36,11 +36,11 @@ def elasticize(
     from miriam.check import elastic_report
     from miriam.check.survey import survey
 
-    for option, target in (("-o", out), ("--json", json)):
-        if target is not None:
-            output.require_target(option, target)
-    if out == json == output.STANDARD_OUTPUT:
-        raise UsageError("-o", "not standard output when --json is", out)
+    targets = {"--json": json, "-o": out}
+    output.require_targets(targets)
+    for option, target in targets.items():
+        if target is not None and _is_same_file(source, Path(target)):
+            raise UsageError(option, "another file than FILE.cu", target)
     with Console(stderr=True).status("compiling"):
         found = survey(
             source,
@@ -58,6 +58,10 @@ def elasticize(
     elif out is not None:
         raise MiriamError(f"-o {out}: nothing to write, no kernel became elastic")
     _exit(found, strict)
+
+
+def _is_same_file(source: Path, target: Path) -> bool:
+    return source.exists() and target.exists() and source.samefile(target)
 
 
 def _exit(found: Survey, strict: bool) -> None:

@@ -113,6 +113,13 @@ def test_a_source_error_leaves_an_old_output_alone(run: Run, tmp_path: Path) -> 
     assert out.read_text() == "old"
 
 
+@pytest.mark.parametrize("option", ["-o", "--json"])
+def test_the_source_is_never_overwritten(run: Run, source: Path, option: str) -> None:
+    code, _, said = run("elasticize", source, option, source.parent / "." / source.name)
+    assert (code, source.read_text()) == (2, TWO)
+    assert f"{option}: another file than FILE.cu" in said
+
+
 def test_nothing_elastic_means_nothing_written(run: Run, source: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.cu"
     code, _, err = run("elasticize", source, "--kernel", "odd", "-o", out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from importlib import import_module
 from pathlib import Path
 
@@ -21,7 +22,8 @@ KERNEL = "__global__ void k(int* a) { a[blockIdx.x] = 1; }\n"
         ("int main(void) { return 0; }\n", 1, "no __global__ function"),
         ("\n", 1, "no __global__ function"),
         ("\n#error not here\n" + KERNEL, 2, "#error not here"),
-        ("#if 1\n" + KERNEL, 1, "Unterminated"),
+        ("#if 1\n" + KERNEL, 1, "Unterminated #if 1\n    #if 1\n    "),
+        ("#if (\n" + KERNEL + "#endif\n", 1, "kernel.cu:1:1: this condition is not understood"),
         (KERNEL + "\0", 2, "not text"),
     ],
 )
@@ -37,6 +39,24 @@ def test_an_error_shows_column_and_caret() -> None:
     first, excerpt, caret = str(caught.value).split("\n")
     assert first.startswith(f"kernel.cu:2:{caught.value.column}: ")
     assert excerpt[caret.index("^")] == excerpt[3 + caught.value.column]
+
+
+def test_of_a_long_line_the_part_with_the_fault_is_shown() -> None:
+    kernel = KERNEL.replace("1; }", "1" + " + 1" * 500 + "; int b = ; }")
+    with pytest.raises(SourceError) as caught:
+        miriam.elasticize(kernel.replace("__global__ void k(int* a)", "void f(int* a)"))
+    _, excerpt, caret = str(caught.value).split("\n")
+    assert len(excerpt) <= 204
+    assert excerpt[: caret.index("^")].endswith(" + 1; int b ")
+
+
+def test_a_mark_of_byte_order_is_no_part_of_the_text(tmp_path: Path) -> None:
+    path = tmp_path / "marked.cu"
+    path.write_bytes(codecs.BOM_UTF8 + b'#include "index.cuh"\n' + KERNEL.encode())
+    (tmp_path / "index.cuh").write_bytes(codecs.BOM_UTF8 + b"#define N 3\n")
+    made = miriam.elasticize(path)
+    assert made.kernel("k").grid.ok
+    assert "\ufeff" not in made.source + made.original
 
 
 def test_a_macro_that_explodes_ends_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,6 +88,10 @@ def test_unreadable_files_and_unknown_kernels_are_usage_errors(tmp_path: Path) -
     for path in (tmp_path, tmp_path / "none.cu"):
         with pytest.raises(UsageError, match="readable file"):
             miriam.elasticize(path)
+    with pytest.raises(UsageError, match="a file whose name is UTF-8"):
+        miriam.elasticize(tmp_path / "caf\udce9.cu")
+    with pytest.raises(UsageError, match="include directory: an existing folder"):
+        miriam.elasticize(KERNEL, include_dirs=[tmp_path / "none"])
     with pytest.raises(UnknownNameError, match="known: k"):
         miriam.elasticize(KERNEL, kernels=["kk"])
     with pytest.raises(UsageError, match="sm_87"):

@@ -42,7 +42,7 @@ def elasticize(
     extra. A kernel that breaks a rule is not an error: its verdicts say which one and where.
     """
     path, content = _read(source)
-    folders = [str(f) for f in include_dirs]
+    folders = [_folder(f) for f in include_dirs]
     unit = parse(preprocess(path, content, arch, folders, defines))
     _check(path, unit, kernels)
     names = Names(unit)
@@ -71,10 +71,19 @@ def elasticize(
 def _read(source: str | Path) -> tuple[str, bytes]:
     if isinstance(source, str) and "\n" in source:
         return _IN_MEMORY, source.encode("utf-8", "surrogateescape")
+    if any("\ud800" <= character <= "\udfff" for character in str(source)):
+        # Bytes that are no UTF-8: no report could name the file.
+        raise UsageError("source", "a file whose name is UTF-8", str(source))
     try:
         return str(source), Path(source).read_bytes()
     except (OSError, ValueError) as error:
         raise UsageError("source", "a readable file", str(source), str(error)) from error
+
+
+def _folder(path: str | Path) -> str:
+    if not Path(path).is_dir():
+        raise UsageError("include directory", "an existing folder", str(path))
+    return str(path)
 
 
 def _is_wanted(name: str, kernels: Collection[str] | None) -> bool:

@@ -34,7 +34,7 @@ class _Cuda(Preprocessor):  # type: ignore[misc]
         raise OutputDirective(Action.IgnoreAndPassThrough)
 
     def on_file_open(self, is_system_include: bool, includepath: str) -> Any:
-        with open(includepath, encoding="utf-8", errors="surrogateescape") as file:
+        with open(includepath, encoding="utf-8-sig", errors="surrogateescape") as file:
             return io.StringIO(_has_include(file.read(), includepath, self.folders))
 
     def on_comment(self, tok: Any) -> None:
@@ -60,7 +60,9 @@ class _Cuda(Preprocessor):  # type: ignore[misc]
         return super().on_directive_handle(directive, toks, ifpassthru, precedingtoks)
 
     def on_error(self, file: str, line: int, msg: str) -> None:
-        raise _Failure(file, line, msg)
+        # What it says then is Python's trouble with the expression.
+        broken = msg.startswith("Could not evaluate expression")
+        raise _Failure(file, line, "this condition is not understood" if broken else msg.strip())
 
 
 _HAS_INCLUDE = re.compile(r"""\b__has_include\s*\(\s*(?:<([^>\n]+)>|"([^"\n]+)")\s*\)""")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import importlib.util
 import json
 import subprocess
@@ -45,6 +46,7 @@ def preprocess(
         raise MissingCapabilityError(
             "elasticize", "pcpp is not installed", "pip install miriam-gpu[elastic]"
         )
+    content = content.removeprefix(codecs.BOM_UTF8)
     if b"\0" in content:
         raise SourceError(path, content.count(b"\n", 0, content.index(b"\0")) + 1, "not text")
     macros = {**_DEFINES, "__CUDA_ARCH__": f"{_compute(arch)}0", **(defines or {})}
@@ -61,9 +63,8 @@ def preprocess(
     if "error" in answer:
         source, line, message = answer["error"]
         known = source == path and line <= len(main)
-        raise SourceError(
-            source or path, line, message, excerpt(main[line - 1], 1) if known else ""
-        )
+        shown = excerpt(main[line - 1], 1) if known else ""
+        raise SourceError(source or path, line, message, shown, column=1 if known else 0)
     return _text(answer, path, main)
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from miriam.errors import SourceError
 
+_MOST_SHOWN = 200  # characters of a line
+
 
 @dataclass(frozen=True, slots=True)
 class Position:
@@ -83,9 +85,10 @@ class Text:
 
 
 def excerpt(line: str, column: int) -> str:
-    """A line of source with a caret below ``column``."""
-    shown = line.expandtabs(1)[:200]
-    return f"    {shown}\n    {' ' * (min(column, len(shown) + 1) - 1)}^"
+    """A line of source with a caret below ``column``; of a long line what surrounds that."""
+    first = max(0, column - _MOST_SHOWN // 2) if column > _MOST_SHOWN else 0
+    shown = line.expandtabs(1)[first : first + _MOST_SHOWN]
+    return f"    {shown}\n    {' ' * (min(column - first, len(shown) + 1) - 1)}^"
 
 
 @cache
