@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from miriam.cli.options import Archs, Defines, IncludeDirs, chosen_archs, defined
-from miriam.errors import MiriamError, UsageError
+from miriam.cli.options import Archs, Defines, IncludeDirs, chosen_archs, defined, keep_inputs
+from miriam.errors import MiriamError
 
 if TYPE_CHECKING:
     from miriam.check.survey import Survey
@@ -38,9 +38,7 @@ def elasticize(
 
     targets = {"--json": json, "-o": out}
     output.require_targets(targets)
-    for option, target in targets.items():
-        if target is not None and _is_same_file(source, Path(target)):
-            raise UsageError(option, "another file than FILE.cu", target)
+    keep_inputs(targets, source)
     with Console(stderr=True).status("compiling"):
         found = survey(
             source,
@@ -58,10 +56,6 @@ def elasticize(
     elif out is not None:
         raise MiriamError(f"-o {out}: nothing to write, no kernel became elastic")
     _exit(found, strict)
-
-
-def _is_same_file(source: Path, target: Path) -> bool:
-    return source.exists() and target.exists() and source.samefile(target)
 
 
 def _exit(found: Survey, strict: bool) -> None:

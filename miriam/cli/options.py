@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -43,3 +43,11 @@ def defined(defines: Sequence[str] | None) -> dict[str, str]:
             raise UsageError("-D", "NAME or NAME=VALUE", define)
         macros[name] = value if "=" in define else "1"
     return macros
+
+
+def keep_inputs(targets: Mapping[str, str | None], *inputs: Path) -> None:
+    """UsageError for an option whose target is one of the files that the command reads."""
+    for option, target in targets.items():
+        for source in inputs:
+            if target and Path(target).exists() and source.exists() and source.samefile(target):
+                raise UsageError(option, "another file than what is read", target)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from miriam.cli.options import Defines, IncludeDirs, defined
+from miriam.cli.options import Defines, IncludeDirs, defined, keep_inputs
 from miriam.errors import VerificationError
 
 
@@ -37,6 +37,7 @@ def verify(
 
     if json is not None:
         output.require_target("--json", json)
+        keep_inputs({"--json": json}, source, launches)
     with Console(stderr=True).status("compiling") as status:
         verdicts = check.verify(
             source,

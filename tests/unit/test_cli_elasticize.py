@@ -117,7 +117,7 @@ def test_a_source_error_leaves_an_old_output_alone(run: Run, tmp_path: Path) -> 
 def test_the_source_is_never_overwritten(run: Run, source: Path, option: str) -> None:
     code, _, said = run("elasticize", source, option, source.parent / "." / source.name)
     assert (code, source.read_text()) == (2, TWO)
-    assert f"{option}: another file than FILE.cu" in said
+    assert f"{option}: another file than what is read" in said
 
 
 def test_nothing_elastic_means_nothing_written(run: Run, source: Path, tmp_path: Path) -> None:
@@ -233,6 +233,14 @@ def test_verify_writes_its_verdicts(run: Run, source: Path, tmp_path: Path) -> N
         ("yield", True),
     ]
     assert "fine" in err
+
+
+def test_verify_never_overwrites_what_it_reads(run: Run, source: Path, tmp_path: Path) -> None:
+    launches = tmp_path / "launch.toml"
+    launches.write_text(LAUNCH)
+    for target in (source, launches):
+        assert run("verify", source, launches, "--json", target)[0] == 2
+    assert (source.read_text(), launches.read_text()) == (TWO, LAUNCH)
 
 
 def test_verify_exits_1_for_what_is_not_equal(run: Run, source: Path, tmp_path: Path) -> None:
