@@ -100,3 +100,20 @@ def two_steps_sums(
     x[:SIZE] = np.asarray(inputs["x"], np.float64) * scale + 1.0
     sums: NDArray[np.float64] = x.reshape(BLOCKS, THREADS).sum(axis=1)
     return sums
+
+
+def stirred(blocks: int, rounds: int, steps: int = 1) -> Program:
+    """x is stirred in place ``steps`` times: a block that runs twice, or not at all, shows."""
+    source, grid = FOLDER / "in_place.cu", Dim3(blocks)
+    made = step(source, "stir", grid, Dim3(64), (Pointer("x"), Scalar(rounds)), "x")
+    buffers = (Buffer("y", (64,), "input"), Buffer("x", (64 * blocks,), "output"))
+    return Program(f"stirred-{steps}", "sm_90", (made,) * steps, buffers)
+
+
+def register_filler(blocks: int, rounds: int) -> Program:
+    """One block of it takes all registers of an SM of 65,536."""
+    source = FOLDER / "in_place.cu"
+    args = (Pointer("x"), Scalar(rounds))
+    made = step(source, "fill_registers", Dim3(blocks), Dim3(1_024), args, "x")
+    buffers = (Buffer("y", (64,), "input"), Buffer("x", (1_024 * blocks,), "output"))
+    return Program("register-filler", "sm_90", (made,), buffers)

@@ -36,10 +36,11 @@ class Weights:
 class Buffers:
     """All buffers of one request, and page-locked copies of its inputs and outputs."""
 
-    def __init__(self, program: Program, weights: Mapping[str, int], memory: Memory) -> None:
+    def __init__(self, program: Program, known: Mapping[str, int], memory: Memory) -> None:
+        """``known``: addresses of buffers that are there, the weights at least."""
         self._program = program
-        self._addresses = dict(weights)
-        others = [b for b in program.buffers if b.role != "weight"]
+        self._addresses = dict(known)
+        others = [b for b in program.buffers if b.name not in known]
         base = memory.device(sum(padded(b.bytes) for b in others))
         for buffer in others:
             self._addresses[buffer.name] = base

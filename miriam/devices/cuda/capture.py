@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -87,7 +87,7 @@ class Fork:
 
 def conditional(stream: Any) -> Any:
     """A condition in the graph that ``stream`` records, unset whenever the graph starts."""
-    graph, _ = _captured(stream)
+    graph, _ = position(stream)
     context = ask(driver.cuCtxGetCurrent())
     return ask(driver.cuGraphConditionalHandleCreate(graph, context, 0, _ASSIGN_DEFAULT))
 
@@ -98,7 +98,7 @@ def add_while(stream: Any, condition: Any) -> Any:
     The body runs as long as ``condition`` is set when it would begin (CUDA driver API,
     "Conditional Graph Nodes").
     """
-    graph, dependencies = _captured(stream)
+    graph, dependencies = position(stream)
     parameters = driver.CUgraphNodeParams()
     parameters.type = driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
     parameters.conditional.handle = condition
@@ -107,15 +107,20 @@ def add_while(stream: Any, condition: Any) -> Any:
     parameters.conditional.ctx = ask(driver.cuCtxGetCurrent())
     node = ask(driver.cuGraphAddNode(graph, dependencies, None, len(dependencies), parameters))
     body = parameters.conditional.phGraph_out[0]
-    replace = driver.CUstreamUpdateCaptureDependencies_flags.CU_STREAM_SET_CAPTURE_DEPENDENCIES
-    ask(driver.cuStreamUpdateCaptureDependencies(stream, [node], None, 1, replace))
+    move_to(stream, [node])
     return body
 
 
 _ASSIGN_DEFAULT = 1  # CU_GRAPH_COND_ASSIGN_DEFAULT
 
 
-def _captured(stream: Any) -> tuple[Any, list[Any]]:
+def position(stream: Any) -> tuple[Any, list[Any]]:
     """The graph that ``stream`` records, and the nodes that its next one comes after."""
     _, _, graph, dependencies, *_, count = ask(driver.cuStreamGetCaptureInfo(stream))
     return graph, list(dependencies or [])[:count]
+
+
+def move_to(stream: Any, nodes: Sequence[Any]) -> None:
+    """What is submitted to ``stream``, which records, comes after ``nodes`` from now on."""
+    replace = driver.CUstreamUpdateCaptureDependencies_flags.CU_STREAM_SET_CAPTURE_DEPENDENCIES
+    ask(driver.cuStreamUpdateCaptureDependencies(stream, list(nodes), None, len(nodes), replace))

@@ -6,16 +6,24 @@ import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from miriam.compile import Compiled
 from miriam.devices.cuda.driver import ask, driver
+from miriam.kernels import Step
 
 CONTROLS = Path(__file__).with_name("controls.cu")
 _WITHOUT_ASKING_BYTES = 48 * 1024
 """Dynamic shared memory that any kernel may have; more has to be asked for."""
 
 Shape = tuple[int, int, int]
+
+
+class Original(Protocol):
+    """A step as its author wrote it, ready to be submitted."""
+
+    def submit(self, stream: Any, step: Step, arguments: Sequence[Any]) -> None:
+        """Submit ``step`` to ``stream``; ``arguments`` of its kernel as ctypes has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,12 @@ class Function:
         pointers = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
         at = ctypes.addressof(pointers)
         ask(driver.cuLaunchKernel(self.handle, *grid, *block, shared_bytes, stream, at, 0))
+
+    def submit(self, stream: Any, step: Step, arguments: Sequence[Any]) -> None:
+        """Launch it as ``step`` says."""
+        kernel = step.kernel
+        grid, block = ((extent.x, extent.y, extent.z) for extent in (kernel.grid, kernel.block))
+        self.launch(stream, grid, block, arguments, kernel.dynamic_shared_bytes)
 
 
 class Module:

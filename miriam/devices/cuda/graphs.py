@@ -18,9 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from miriam.devices.cuda.buffers import CArgument
 from miriam.devices.cuda.capture import Fork, add_while, conditional, recording, recording_into
-from miriam.devices.cuda.code import Function
+from miriam.devices.cuda.code import Function, Original
 from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.kernels import Form
 from miriam.devices.cuda.lane import Lane
@@ -33,7 +32,7 @@ WHILE_FROM_NS = 150_000
 stops as often as it is asked (docs/results/device.md)."""
 
 
-class _Gate(ctypes.Structure):
+class Gate(ctypes.Structure):
     """``Gate`` of controls.cu."""
 
     _fields_ = (
@@ -78,13 +77,13 @@ class Controls:
 class Place:
     """A normal step: its words, its yield forms (one per word), and where its counter lies.
 
-    ``original``: the kernel as it was. ``forms`` is empty where the original runs, ``resident``
+    ``original``: the step as it was. ``forms`` is empty where the original runs, ``resident``
     says how many blocks of each fill the world. ``gated``: whether anything is asked.
     """
 
     step: Step
     alone_ns: int
-    original: Function
+    original: Original
     words: StepWords | None = None
     forms: tuple[Form, ...] = ()
     resident: tuple[int, ...] = ()
@@ -95,7 +94,7 @@ class Place:
 
 def record_critical(
     lane: Lane,
-    originals: Sequence[Function],
+    originals: Sequence[Original],
     row: int,
     writes: Sequence[tuple[int, int]],
     idle: int,
@@ -115,11 +114,11 @@ def record_critical(
             _write(lane.side, row, sources.pop(0), row_bytes)
         lane.buffers.copy_in(lane.stream)
         lane.mark(lane.began)
-        for index, (step, function) in enumerate(zip(steps, originals, strict=True)):
+        for index, (step, original) in enumerate(zip(steps, originals, strict=True)):
             if index in sources:
                 fork.catch_up()
                 _write(lane.side, row, sources[index], row_bytes)
-            _original(lane.stream, step, function, arguments(step))
+            original.submit(lane.stream, step, arguments(step))
         if writes:
             fork.catch_up()
             _write(lane.side, row, idle, row_bytes)
@@ -146,12 +145,17 @@ def record_normal(
             lane.runs.clear(lane.stream)
         lane.mark(lane.began)
         for place in places:
-            _Recorder(lane, place, controls).record()
+            record_step(lane, place, controls)
         lane.buffers.copy_out(lane.stream)
         if lane.runs is not None:
             lane.runs.copy_out(lane.stream)
         lane.mark(lane.ended)
     lane.graph.upload(lane.stream)
+
+
+def record_step(lane: Lane, place: Place, controls: Controls) -> None:
+    """Record one normal step into what the lane's stream records."""
+    _Recorder(lane, place, controls).record()
 
 
 class _Recorder:
@@ -168,7 +172,7 @@ class _Recorder:
         if not place.forms:
             if place.words is not None:
                 self._gate(lane.stream)
-            _original(lane.stream, place.step, place.original, self._arguments)
+            place.original.submit(lane.stream, place.step, self._arguments)
             return
         self._forms(lane.stream)
         if place.alone_ns < WHILE_FROM_NS:
@@ -218,7 +222,7 @@ class _Recorder:
     def _gate(self, stream: Any, *, resuming: bool = False) -> None:
         place, controls = self._place, self._controls
         assert place.words is not None  # only steps with words are held
-        gate = _Gate(
+        gate = Gate(
             quota=controls.rows + 4 * place.words.index,
             forms=len(place.words.threads),
             more_quotas=controls.slots - 1,
@@ -240,9 +244,3 @@ class _Recorder:
             ctypes.c_ulonglong(int(condition)),
         ]
         self._controls.again.launch(stream, (1, 1, 1), (1, 1, 1), arguments)
-
-
-def _original(stream: Any, step: Step, function: Function, arguments: Sequence[CArgument]) -> None:
-    kernel = step.kernel
-    grid, block = ((extent.x, extent.y, extent.z) for extent in (kernel.grid, kernel.block))
-    function.launch(stream, grid, block, arguments, kernel.dynamic_shared_bytes)
