@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from miriam.elastic.cuda import block_rules
 from miriam.elastic.cuda.calls import Names
+from miriam.elastic.cuda.fission import Fission, split
 from miriam.elastic.cuda.flow import Flow
 from miriam.elastic.cuda.kinds import Kind
 from miriam.elastic.cuda.parse import Item
-from miriam.elastic.cuda.render import Edit
 from miriam.elastic.cuda.signature import kernel_signature
 from miriam.elastic.cuda.subject import Refusal, Subject
 from miriam.elastic.cuda.uniform import calls
@@ -33,7 +33,7 @@ class Block:
     apart: bool
     warps: bool
     rows: bool
-    fission: tuple[Edit, ...] | None
+    fission: Fission | None
 
 
 def judge_block(names: Names, kernel: Item, flow: Flow) -> Block | Refusal:
@@ -44,10 +44,18 @@ def judge_block(names: Names, kernel: Item, flow: Flow) -> Block | Refusal:
     refusal = block_rules.check(subject, made)
     if refusal is not None:
         return refusal
-    if any(kind is Kind.BARRIER for _, kind in made):
-        return Refusal("not-implemented", "barriers in block forms", kernel.node.start_byte)
+    fission = None
+    barriers = [call for call, kind in made if kind is Kind.BARRIER]
+    if barriers:
+        away = next((c for c in barriers if c.function is not kernel), None)
+        if away is not None:
+            return Refusal("barrier-in-helper", away.function.name, away.node.start_byte)
+        found = split(subject)
+        if isinstance(found, Refusal):
+            return found
+        fission = found
     warps = any(kind is Kind.COLLECTIVE for _, kind in made) or _is_lockstep(subject)
-    return Block(subject, flow.apart, warps, flow.whole_warps, None)
+    return Block(subject, flow.apart, warps, flow.whole_warps, fission)
 
 
 def _is_lockstep(subject: Subject) -> bool:

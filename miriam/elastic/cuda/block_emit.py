@@ -7,6 +7,7 @@ from miriam.elastic.cuda.forms import FORMS, block_wrapper, listed, logical_bloc
 from miriam.elastic.cuda.parse import Item
 from miriam.elastic.cuda.render import Edit, line_directive, render
 from miriam.elastic.cuda.signature import block_bounds
+from miriam.elastic.cuda.split import Split
 
 _TYPE = "MiriamThreads<miriam_fold>"
 _THREADS = "miriam_threads"
@@ -28,6 +29,9 @@ def block_kernel(block: Block, indices: str, edits: list[Edit]) -> str:
     body = item.body
     assert body is not None  # what makes an item a kernel
     split = block.fission is not None
+    if block.fission is not None:
+        edits = Split(block.fission, source, edits).edits()
+        indices = indices.partition(", ")[2]  # the thread's index differs within a physical thread
     what = "One logical block" if split else "One logical thread"
     name = f"{item.name}__{'threads' if split else 'thread'}"
     lines = [f"// {what} of {item.name}."]
@@ -37,7 +41,7 @@ def block_kernel(block: Block, indices: str, edits: list[Edit]) -> str:
     first = (f"const MiriamIndex& {_THREADS}",) if split else ()
     lines += [
         listed(f"__device__ MIRIAM_INLINE void {name}", (*first, indices, *parts.taken)),
-        render(source, body.start_byte, body.end_byte, [*edits, *(block.fission or ())]),
+        render(source, body.start_byte, body.end_byte, edits),
         line_directive("miriam", 1),
     ]
     head, tail = block_bounds(parts.head), block_bounds(parts.tail)

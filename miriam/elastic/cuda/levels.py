@@ -15,6 +15,7 @@ from miriam.elastic.cuda.memory import (
     base,
     escaped_names,
     is_access,
+    pointer_names,
     unstable_names,
     written_names,
 )
@@ -46,6 +47,7 @@ class Facts:
 
     ``parameters`` and ``values`` use the names that ``scopes`` tells apart; ``by_value``: the
     parameters through which nothing comes back.
+    ``pointers``: what is surely a pointer, which a store through it leaves alone.
     ``entry``: the control under which it is called; ``jumps``: what leaving or repeating a loop
     has added to it, by the loop's node id.
     """
@@ -55,6 +57,7 @@ class Facts:
     by_value: tuple[bool, ...]
     written: frozenset[str]
     escaped: frozenset[str]
+    pointers: frozenset[str]
     lanes: Lanes
     scopes: Scopes
     values: dict[str, Level] = field(default_factory=dict)
@@ -192,6 +195,7 @@ def _facts(
         by_value=tuple(kept),
         written=written,
         escaped=escaped_names(function) | own_variables(function, own),
+        pointers=pointer_names(function),
         lanes=lanes(function, known),
         scopes=where,
     )

@@ -106,6 +106,21 @@ def written_names(function: Item, helpers: frozenset[str]) -> frozenset[str]:
         written |= wider
 
 
+def pointer_names(function: Item) -> frozenset[str]:
+    """The names that are only ever declared as pointers in ``function``."""
+    found: dict[str, bool] = {}
+    for node in find(function.node, "declaration", *_PARAMETERS):
+        for child in node.children_by_field_name("declarator"):
+            name = declarator(child)
+            if name is not None:
+                inner = child.child_by_field_name("declarator")
+                plain = inner if child.type == "init_declarator" and inner is not None else child
+                points = bool(find(plain, "pointer_declarator"))
+                points &= not find(plain, "array_declarator", "reference_declarator")
+                found[text(name)] = found.get(text(name), True) and points
+    return frozenset(n for n, points in found.items() if points)
+
+
 def escaped_names(function: Item) -> frozenset[str]:
     """The variables that pointers or references to them may change, calls' arguments aside."""
     found = set()

@@ -41,6 +41,7 @@ static __device__ __forceinline__ dim3 miriam_shape(const MiriamLaunch& launch) 
 template <int Fold>
 struct MiriamThreads {
   static constexpr int fold = Fold;
+  static constexpr bool all = true;  // nobody returns before the others
   unsigned x, y, count;
 
   // Where `warps` is asked for, logical warps have to be physical ones; `rows`: and rows of them.
@@ -50,6 +51,11 @@ struct MiriamThreads {
     if (fold != 0 && blockDim.x != miriam_folded(count, fold)) miriam_stop();
     if (warps && (blockDim.x % 32 != 0 || count % 32 != 0)) miriam_stop();
     if (rows && x % 32 != 0) miriam_stop();
+  }
+
+  // Whether this physical thread has an n-th logical one.
+  __device__ __forceinline__ bool runs(int n) const {
+    return n == 0 || threadIdx.x + n * blockDim.x < count;
   }
 
   // Computed in the kernel. Divisions inside branches: a block of one row needs none.
@@ -68,6 +74,100 @@ struct MiriamThreads {
     return index;
   }
 };
+
+// Runs `work` for each logical thread of this physical one.
+template <class Threads, class Work>
+__device__ __forceinline__ void miriam_each(const Threads& threads, const Work& work) {
+#pragma unroll
+  for (int n = 0; n < Threads::fold; ++n) {
+    if (threads.runs(n)) work(n, threads.at(threadIdx.x + n * blockDim.x));
+  }
+}
+
+// The same of a kernel in which a logical thread may return before the others do.
+template <class Threads>
+struct MiriamLiving : Threads {
+  static constexpr bool all = false;
+  bool is[Threads::fold];
+
+  __device__ __forceinline__ explicit MiriamLiving(const Threads& threads) : Threads(threads) {
+#pragma unroll
+    for (int n = 0; n < Threads::fold; ++n) is[n] = Threads::runs(n);
+  }
+  __device__ __forceinline__ bool runs(int n) const { return is[n]; }
+  __device__ __forceinline__ void end(int n) { is[n] = false; }
+  // Whether any of the block is left: what it agrees on means nothing once all have returned.
+  __device__ __forceinline__ bool any() const {
+    bool some = false;
+#pragma unroll
+    for (int n = 0; n < Threads::fold; ++n) some = some || is[n];
+    return __syncthreads_or(some) != 0;
+  }
+};
+
+// A variable whose type its value tells, for each logical thread.
+template <class Value, int Fold>
+struct MiriamValues {
+  Value value[Fold];
+  __device__ __forceinline__ Value& operator[](int n) { return value[n]; }
+};
+
+template <class Threads, class Work>
+__device__ __forceinline__ auto miriam_values(const Threads& threads, const Work& work) {
+  MiriamValues<decltype(work(0, uint3())), Threads::fold> values;
+  miriam_each(threads, [&](int n, uint3 index) { values.value[n] = work(n, index); });
+  return values;
+}
+
+template <class Value, int Count>
+__device__ __forceinline__ void miriam_copy(Value (&to)[Count], const Value (&from)[Count]) {
+#pragma unroll
+  for (int i = 0; i < Count; ++i) to[i] = from[i];
+}
+template <class Value, int Rows, int Count>
+__device__ __forceinline__ void miriam_copy(Value (&to)[Rows][Count],
+                                            const Value (&from)[Rows][Count]) {
+#pragma unroll
+  for (int i = 0; i < Rows; ++i) miriam_copy(to[i], from[i]);
+}
+
+// What the logical threads agree on. Where some have returned, this physical thread may have none
+// of those that still do.
+template <class Threads, class Work>
+__device__ __forceinline__ auto miriam_agreed(const Threads& threads, const Work& work) {
+  decltype(work(0, uint3())) agreed{};
+  miriam_each(threads, [&](int n, uint3 index) {
+    const auto mine = work(n, index);
+    agreed = n == 0 || !Threads::all ? mine : agreed;
+  });
+  if constexpr (!Threads::all) return __syncthreads_or(agreed ? 1 : 0) != 0;
+  if constexpr (Threads::all) return agreed;
+}
+
+// The voting barriers, over logical threads.
+template <class Threads, class Work>
+__device__ __forceinline__ int miriam_or(const Threads& threads, const Work& work) {
+  bool some = false;
+  miriam_each(threads, [&](int n, uint3 index) { some = work(n, index) || some; });
+  return __syncthreads_or(some ? 1 : 0);
+}
+
+template <class Threads, class Work>
+__device__ __forceinline__ int miriam_and(const Threads& threads, const Work& work) {
+  bool all = true;
+  miriam_each(threads, [&](int n, uint3 index) { all = work(n, index) && all; });
+  return __syncthreads_and(all ? 1 : 0);
+}
+
+template <class Threads, class Work>
+__device__ __forceinline__ int miriam_count(const Threads& threads, const Work& work) {
+  bool yes[Threads::fold] = {};
+  miriam_each(threads, [&](int n, uint3 index) { yes[n] = work(n, index); });
+  int count = 0;
+#pragma unroll
+  for (int n = 0; n < Threads::fold; ++n) count += __syncthreads_count(yes[n] ? 1 : 0);
+  return count;
+}
 
 #endif  // __CUDACC__
 

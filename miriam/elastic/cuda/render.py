@@ -36,9 +36,15 @@ def render(source: Text, start: int, end: int, edits: Iterable[Edit] = ()) -> st
             result += [_comment(source.written(path, n)) for n in range(line, here[1])]
         elif here != (path, line):
             result.append(line_directive(*here))
-        result.append(piece)
+        result += _with_line(piece, here)
         path, line = here[0], here[1] + 1
     return "\n".join(result)
+
+
+def _with_line(piece: str, here: tuple[str, int]) -> list[str]:
+    """A line of the user's text that edits have put others before: its number stays."""
+    before, cut, last = piece.rpartition("\n")
+    return [before, line_directive(*here), last] if cut else [piece]
 
 
 def one_line(source: Text, start: int, end: int, edits: Iterable[Edit] = ()) -> str:

@@ -19,6 +19,7 @@ from miriam.elastic.cuda.parse import Item
 from miriam.elastic.cuda.syntax import arguments, called_name, declarator, find, text
 
 _LOOPS = {"for_statement", "for_range_loop", "while_statement", "do_statement"}
+_EXCHANGES = {"swap", "exchange"}
 _JUMPS = {"return_statement", "break_statement", "continue_statement"}
 
 
@@ -33,21 +34,31 @@ class Call:
 
 def calls(reached: Reach) -> list[Call]:
     """Every call that the kernel and its helpers make, in source order."""
+    return _solved(reached, None)[1]
+
+
+def agreement(reached: Reach) -> Levels:
+    """What the threads agree on of which the kernel has not returned yet, at each moment."""
+    return _solved(reached, reached.kernel)[0]
+
+
+def _solved(reached: Reach, leaving: Item | None) -> tuple[Levels, list[Call]]:
+    """The levels, and the calls with theirs; who returns from ``leaving`` counts no longer."""
     levels = start(reached)
     found: dict[tuple[int, int], Call] = {}
     while levels.changed:
         levels.changed = False
         for facts in levels.facts:
-            for call in _Walk(levels, facts).function():
+            for call in _Walk(levels, facts, leaves=facts.item is leaving).function():
                 found[call.node.start_byte, call.node.end_byte] = call
-    return [found[at] for at in sorted(found)]
+    return levels, [found[at] for at in sorted(found)]
 
 
 class _Walk:
-    """One pass over one function."""
+    """One pass over one function; ``leaves``: whoever returns from it takes no further part."""
 
-    def __init__(self, levels: Levels, facts: Facts) -> None:
-        self._levels, self._facts = levels, facts
+    def __init__(self, levels: Levels, facts: Facts, leaves: bool = False) -> None:
+        self._levels, self._facts, self._leaves = levels, facts, leaves
         self._loops: list[Node] = []
         self._calls: list[Call] = []
         self._in_lambda = False
@@ -138,6 +149,8 @@ class _Walk:
         left = self._loops[-1:]
         if node.type == "return_statement" and self._in_lambda:
             left = self._loops
+        elif node.type == "return_statement" and self._leaves:
+            left = []
         elif node.type == "return_statement":
             left = self._loops
             self._after = max(self._after, control)
@@ -165,6 +178,8 @@ class _Walk:
         if target.type == "init_declarator":
             target = target.child_by_field_name("declarator") or target
         name = declarator(target)
+        if name is None and base(target) in self._facts.pointers:
+            return
         names = [text(name)] if name is not None else [base(target)]
         if not names[0] or (name is None and target.type == "structured_binding_declarator"):
             names = [text(n) for n in find(target, "identifier")]
@@ -233,7 +248,8 @@ class _Walk:
                 continue
             inner = argument.child_by_field_name("argument")
             address = argument.type == "pointer_expression" and inner is not None
-            if address or (callees and argument.type == "identifier"):
+            by_name = argument.type == "identifier" and (callees or name in _EXCHANGES)
+            if address or by_name:
                 self._assign(inner if address and inner is not None else argument, back)
 
     def _change_owner(self, call: Node, level: Level) -> None:
