@@ -35,6 +35,7 @@ class CoverageReport(msgspec.Struct, frozen=True, kw_only=True):
     files: int
     kernels: int
     grid_ok: int
+    block_ok: int
     yield_ok: int
     reasons: dict[str, int]
     compiled: dict[str, ArchReport] | None
@@ -50,6 +51,7 @@ def report(coverage: Coverage) -> CoverageReport:
         files=coverage.files,
         kernels=len(kernels),
         grid_ok=sum(k.grid.ok for k in kernels),
+        block_ok=sum(k.block.ok for k in kernels),
         yield_ok=sum(k.yields.ok for k in kernels),
         reasons=dict(coverage.reasons),
         compiled={a: _arch(coverage, a) for a in coverage.archs} if coverage.compiled else None,
@@ -67,7 +69,8 @@ def show(coverage: Coverage, console: Console) -> None:
     """Totals, each refusal, what did not compile, and the files with errors."""
     made = report(coverage)
     _print(console, f"{coverage.folder}: {made.files} files, {made.kernels} kernels")
-    _print(console, f"grid {_share(made.grid_ok, made)}, yield {_share(made.yield_ok, made)}")
+    axes = {"grid": made.grid_ok, "block": made.block_ok, "yield": made.yield_ok}
+    _print(console, ", ".join(f"{axis} {_share(count, made)}" for axis, count in axes.items()))
     for arch, compiled in (made.compiled or {}).items():
         _print(
             console,

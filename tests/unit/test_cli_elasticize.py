@@ -196,7 +196,7 @@ def test_coverage_counts_each_kernel_once(run: Run, source: Path, tmp_path: Path
     report = json.loads(out)
     assert (code, report["schema"]) == (0, "miriam.coverage/1")
     assert (report["files"], report["kernels"]) == (6, 3)
-    assert (report["grid_ok"], report["yield_ok"]) == (2, 2)
+    assert (report["grid_ok"], report["block_ok"], report["yield_ok"]) == (2, 2, 2)
     assert report["reasons"] == {"inline-assembly": 1}
     assert report["compiled"] is None
     assert [e["path"] for e in report["errors"]] == [str(tmp_path / "broken.cu")]

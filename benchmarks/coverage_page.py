@@ -1,0 +1,182 @@
+"""Writes docs/results/coverage.md from what ``miriam coverage --json`` said of public code.
+
+    python -m benchmarks.coverage_page gather tango=TANGO.json darknet=DARKNET.json \
+        polybench=POLYBENCH.json llm.c=LLMC.json > docs/results/data/coverage.json
+    python -m benchmarks.coverage_page page docs/results/data/coverage.json > \
+        docs/results/coverage.md
+
+The data have names, counts and reasons, and nothing of the code.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+# Repository, commit, folder or macro.
+SOURCES = {
+    "tango": ("hnts03/gpu_bench_cuda_11.3", "ce96174f", "Tango/GPU"),
+    "darknet": ("pjreddie/darknet", "f6afaabc", "all, with `-D GPU`"),
+    "polybench": ("sgrauerg/polybenchGpu", "5584aaa7", "CUDA, common"),
+    "llm.c": ("karpathy/llm.c", "f1e2ace6", "all"),
+}
+AXES = ("grid", "block", "yield")
+TOOLS = ("pcpp", "tree-sitter", "tree-sitter-cuda", "nvidia-cuda-nvrtc", "nvidia-cuda-nvdisasm")
+ABSENT = "not-implemented"
+HEAD = """# Elastic kernels on public code
+
+How many kernels that others wrote become elastic: in grid (slices, persistent blocks), in block
+(fewer threads per logical block) and in yield (stopping and resuming between logical blocks)? None
+of this code is part of Miriam.
+
+    miriam coverage DIR [-D GPU] --arch {archs} --json FILE
+
+Made on {date} with {tools}, on a machine without a GPU. `python -m benchmarks.coverage_page` writes
+this page from `docs/results/data/coverage.json`.
+"""
+COMPILED = """
+A kernel in a header counts once, however often it is included.
+
+## Compiled
+
+All forms of every elastic kernel, with NVRTC. Growth is in registers per thread, from the original
+to the persistent form, compiled alike. A spill is local memory that a form needs and the original
+does not. `-fmad=false`: kernels whose forms would not all keep the original's mix of
+floating-point instructions, and which are therefore compiled without contraction.
+"""
+NOT_COMPILED = "\nWhat could not be compiled, and why:\n"
+DARKNET = """
+darknet's `BLOCK`, the block size of six kernels, is only defined where `GPU` is: without `-D GPU`
+they become elastic, but nothing can compile them.
+"""
+REFUSED = "\n## What was refused, and why\n"
+# What the rule means for the kernel; the reason itself is the report's.
+WHY = {
+    ("llm.c", "matmul_backward_bias_kernel8"): "a shuffle over the full warp stands in loops whose "
+    "bounds depend on `threadIdx.x` and `threadIdx.z`. All 32 lanes get there together only for "
+    "some shapes of the block, and the text does not say which one it is launched with",
+    ("llm.c", "matmul_backward_bias_kernel9"): "as in `matmul_backward_bias_kernel8`",
+    ("llm.c", "softmax_forward_kernel7"): "threads with `tid >= C` return before a shuffle over "
+    "the full warp: the original is only right where C is no less than the block",
+    ("llm.c", "softmax_forward_online_kernel8"): "the same early return, before `__syncwarp()` "
+    "and shuffles",
+    ("llm.c", "trimul_global"): "a device function that reads `blockIdx` is a template argument: "
+    "as a value it can not be handed the logical block",
+}
+
+
+def gather(reports: Mapping[str, Path]) -> dict[str, Any]:
+    """The figures of the reports by the name of their source."""
+    return {
+        "date": date.today().isoformat(),
+        "tools": {tool: version(tool) for tool in ("miriam-gpu", *TOOLS)},
+        "sources": {name: figures(json.loads(p.read_text())) for name, p in reports.items()},
+    }
+
+
+def figures(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Counts, refusals and what was compiled."""
+    found = report["found"]
+    axes = [a for a in AXES if any(k[a]["reason"] != ABSENT for k in found)]
+    refused = [
+        {"kernel": k["name"], "file": Path(k["path"]).name, "axes": why, "reason": reason}
+        for k in found
+        for reason in dict.fromkeys(k[a]["reason"] for a in axes if not k[a]["ok"])
+        if (why := [a for a in axes if k[a]["reason"] == reason])
+    ]
+    compiled = report["compiled"] or {}
+    return {
+        "kernels": len(found),
+        "elastic": {axis: sum(k[axis]["ok"] for k in found) for axis in axes},
+        "refused": refused,
+        "compiled": {arch: needs(found, arch) for arch in compiled},
+        "notes": [
+            {"kernel": k["name"], "file": Path(k["path"]).name, "note": note.partition("\n")[0]}
+            for k in found
+            for note in k["notes"]
+        ],
+    }
+
+
+def needs(found: list[Mapping[str, Any]], arch: str) -> dict[str, Any]:
+    """What the kernels came to on ``arch``."""
+    kernels = [k for k in found if arch in (k["resources"] or {})]
+    forms = [k["resources"][arch] for k in kernels]
+    growth = [f["persistent"]["registers"] - f["original"]["registers"] for f in forms]
+    return {
+        "compiled": len(forms),
+        "of": sum(k["grid"]["ok"] for k in found),
+        "growth_median": median(growth) if growth else None,
+        "growth_most": max(growth, default=None),
+        "spills": sum(
+            any(form["spill_bytes"] > f["original"]["spill_bytes"] for form in f.values())
+            for f in forms
+        ),
+        "without_fmad": sum(not k["fmad"][arch] for k in kernels),
+    }
+
+
+def page(data: Mapping[str, Any]) -> Iterator[str]:
+    """The page, piece by piece."""
+    sources = data["sources"]
+    archs = list(next(iter(sources.values()))["compiled"])
+    tools = ", ".join(f"{tool} {number}" for tool, number in data["tools"].items())
+    yield HEAD.format(archs=",".join(archs), date=data["date"], tools=tools)
+    axes = [a for a in AXES if any(a in s["elastic"] for s in sources.values())]
+    yield table("Repository", "Commit", "Folder", "Kernels", *(a.capitalize() for a in axes))
+    for name, source in sources.items():
+        shares = (share(source["elastic"].get(axis), source["kernels"]) for axis in axes)
+        yield row(*SOURCES[name], source["kernels"], *shares)
+    yield COMPILED
+    heads = ("Architecture", "Compiled", "Growth, median", "Growth, most", "Spills")
+    yield table("Source", *heads, "`-fmad=false`")
+    for name, source in sources.items():
+        for arch, c in source["compiled"].items():
+            done = f"{c['compiled']} of {c['of']}"
+            numbers = (f"{c['growth_median']:g}", c["growth_most"], c["spills"], c["without_fmad"])
+            yield row(name, arch, done, *numbers)
+    notes = [(name, n) for name, source in sources.items() for n in source["notes"]]
+    if notes:
+        yield NOT_COMPILED
+        yield from (f"- {s}, `{n['kernel']}` (`{n['file']}`): {n['note']}" for s, n in notes)
+    yield DARKNET
+    yield REFUSED
+    yield table("Source", "Kernel", "File", "Axes", "Reason", "Why")
+    for name, source in sources.items():
+        for r in source["refused"]:
+            why = WHY.get((name, r["kernel"]), "")
+            kernel, file, reason = (f"`{r[key]}`" for key in ("kernel", "file", "reason"))
+            yield row(name, kernel, file, ", ".join(r["axes"]), reason, why)
+
+
+def share(count: int | None, of: int) -> str:
+    """A count, and what part it is where that is not all."""
+    if count is None:
+        return "-"
+    return f"{count}" if count == of else f"{count} ({count / of:.1%})"
+
+
+def table(*heads: str) -> str:
+    """The head of a table."""
+    return f"{row(*heads)}\n|{'---|' * len(heads)}"
+
+
+def row(*cells: object) -> str:
+    """A line of a table."""
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+if __name__ == "__main__":
+    command, *arguments = sys.argv[1:]
+    if command == "gather":
+        named = dict(argument.split("=", 1) for argument in arguments)
+        gathered = gather({name: Path(path) for name, path in named.items()})
+        print(json.dumps(gathered, indent=1))
+    else:
+        print("\n".join(page(json.loads(Path(arguments[0]).read_text()))))
