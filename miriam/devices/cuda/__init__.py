@@ -6,11 +6,18 @@ coordinator lives"); the host launches a graph per request and collects what is 
 
 from __future__ import annotations
 
-from miriam.devices.contract import Device
+from typing import TYPE_CHECKING
+
+from miriam.devices.cuda.recording import GpuArray, HasGraph, OnGpu, Recording
 from miriam.errors import UsageError
 
+if TYPE_CHECKING:
+    from miriam.devices.cuda.device import CudaDevice
 
-def open_device(rest: str, compute: bool) -> Device:
+__all__ = ["GpuArray", "HasGraph", "OnGpu", "Recording", "open_device"]
+
+
+def open_device(rest: str, compute: bool) -> CudaDevice:
     """``0``, or ``0:32`` for a world of 32 SMs; ``compute``: count each block's runs.
 
     MissingCapabilityError without the ``cuda`` extra, a GPU, or a driver for CUDA 13.

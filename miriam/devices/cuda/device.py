@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from miriam.compile import compile_cubin
 from miriam.coordinator import Mix, Policy, Task
-from miriam.devices.cuda.code import CONTROL_KERNELS, CONTROLS, Module
+from miriam.devices.cuda.captured import Captured
+from miriam.devices.cuda.code import CONTROL_KERNELS, CONTROLS, Function, Module
 from miriam.devices.cuda.kernels import Kernels
 from miriam.devices.cuda.profile import Profiler, StepProfile
+from miriam.devices.cuda.recording import Recording
 from miriam.devices.cuda.session import CudaSession
 from miriam.devices.cuda.world import Gpu, World
 from miriam.devices.observe import Observer
@@ -26,6 +28,7 @@ class CudaDevice:
         self._counting = counting
         self._profiler = Profiler(world, self._kernels)
         self._profiles: dict[int, tuple[Program, tuple[StepProfile, ...]]] = {}
+        self._captured: dict[int, Captured] = {}
 
     @property
     def name(self) -> str:
@@ -48,9 +51,39 @@ class CudaDevice:
         known = self._profiles.get(id(program))
         if known is None:
             self.world.enter()
-            self._kernels.load([program])
-            known = self._profiles[id(program)] = program, self._profiler.profile(program)
+            known = self._profiles[id(program)] = program, self._measured(program)
         return known[1]
+
+    def _measured(self, program: Program) -> tuple[StepProfile, ...]:
+        captured = self.captured_as(program)
+        if captured is not None:
+            return tuple(StepProfile(taken_ns, {}, {}) for taken_ns in captured.step_ns())
+        self._kernels.load([program])
+        return self._profiler.profile(program)
+
+    def captured(self, name: str, recordings: Sequence[Recording]) -> Program:
+        """A program of captured graphs, one recording per request that may be in flight.
+
+        Its steps are the kernels of the graph, rigid ones; gates can hold each of them. It runs on
+        this device only, which keeps all that was handed in. UsageError for recordings that
+        differ, or that keep to other SMs; MissingCapabilityError for a graph with nodes that are
+        no kernels, copies or fills.
+        """
+        self.world.enter()
+        made = Captured(name, self._gpu.arch, recordings, self.world)
+        self._captured[id(made.program)] = made
+        return made.program
+
+    def captured_as(self, program: Program) -> Captured | None:
+        """What ``program`` was captured as, None if its kernels have source."""
+        return self._captured.get(id(program))
+
+    def functions(self, program: Program) -> tuple[Function, ...]:
+        """The kernel of each step on this GPU, as its author wrote it."""
+        captured = self.captured_as(program)
+        if captured is not None:
+            return captured.functions
+        return tuple(self._kernels.original(step) for step in program.steps)
 
     def open(
         self, tasks: Sequence[Task], policy: Policy, observers: Sequence[Observer] = ()

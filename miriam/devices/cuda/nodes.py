@@ -22,7 +22,7 @@ _PREFIX = "CU_GRAPH_NODE_TYPE_"
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A dependency on the node ``source`` of the same graph; ports and type as the driver has it."""
+    """A dependency on the node ``source``; ports and type as in ``CUgraphEdgeData``."""
 
     source: int
     from_port: int = 0
@@ -85,9 +85,7 @@ def _edges(graph: int) -> list[tuple[int, Edge]]:
     """Target and edge; read without the bindings, whose edge data is freed memory (13.0.3)."""
     found = ask(driver.cuGetProcAddress(b"cuGraphGetEdges", 13_000, 0))
     pointer = ctypes.c_void_p
-    get = ctypes.CFUNCTYPE(ctypes.c_int, pointer, pointer, pointer, pointer, pointer)(
-        int(found[0] if isinstance(found, tuple) else found)
-    )
+    get = ctypes.CFUNCTYPE(ctypes.c_int, *[pointer] * 5)(found[0])
     count = ctypes.c_size_t(0)
     _check(get(graph, None, None, None, ctypes.byref(count)))
     if not count.value:
@@ -107,30 +105,29 @@ def _check(status: int) -> None:
 
 
 class Clone:
-    """Makes nodes again in the graph that ``stream`` records, behind what the stream is at.
+    """Makes nodes of one graph again in the graph that a stream records.
 
     What else is submitted to the stream in between comes after all nodes so far and before all
     further ones; nodes with nothing between them keep the edges that they had.
     """
 
-    def __init__(self, parts: Sequence[Sequence[Node]], stream: Any) -> None:
-        self._parts, self._stream = parts, stream
-        self._priority = int(ask(driver.cuStreamGetPriority(stream)))
+    def __init__(self) -> None:
         self._floor: list[Any] = []
         self._made: dict[int, Any] = {}
         self._last: dict[int, Any] = {}
 
-    def submit(self, step: int) -> None:
-        """Add the nodes of ``step``, one of the ``parts``."""
-        graph, reached = position(self._stream)
+    def submit(self, stream: Any, nodes: Sequence[Node]) -> None:
+        """Add ``nodes``, which follow those of the last call."""
+        graph, reached = position(stream)
         if {int(n) for n in reached} != {int(n) for n in self._last.values()}:
             self._floor, self._made, self._last = reached, {}, {}
-        for node in self._parts[step]:
-            self._add(graph, node)
-        move_to(self._stream, list(self._last.values()))
+        priority = int(ask(driver.cuStreamGetPriority(stream)))
+        for node in nodes:
+            self._add(graph, node, priority)
+        move_to(stream, list(self._last.values()))
 
-    def _add(self, graph: Any, node: Node) -> None:
-        made = self._made[node.handle] = _again(graph, node, self._priority)
+    def _add(self, graph: Any, node: Node, priority: int) -> None:
+        made = self._made[node.handle] = _again(graph, node, priority)
         edges = [edge for edge in node.after if edge.source in self._made]
         before = [self._made[edge.source] for edge in edges]
         data = [_data(edge) for edge in edges]

@@ -10,6 +10,8 @@ import numpy as np
 
 from miriam.coordinator import Mix, Plan
 from miriam.devices.cuda.buffers import Buffers, Runs, Weights
+from miriam.devices.cuda.captured import Captured
+from miriam.devices.cuda.code import Original
 from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.graphs import Controls, Place, record_critical, record_normal
 from miriam.devices.cuda.lane import Lane
@@ -79,6 +81,10 @@ class Stage:
                 raise DeviceError(f"requests still run {CLOSE_LIMIT_S:g} s after all gates opened")
         for lane in lanes:
             lane.close()
+        for task in self._mix.tasks:
+            captured = self._device.captured_as(task.program)
+            if captured is not None:
+                captured.give_back()
         ask(driver.cuStreamDestroy(self._side))
         self._memory.free()
 
@@ -111,13 +117,17 @@ class Stage:
     def _lanes(self, task: int) -> list[Lane]:
         work, plan = self._mix.tasks[task], self._plan.tasks[task]
         world = self._device.world.part(*plan.sms) if plan.sms else self._device.world
+        captured = self._device.captured_as(work.program)
+        if captured is not None:
+            self._lend(captured, task)
         weights = Weights(work.program, work.weights, self._memory).addresses
         # The most urgent tasks have the highest number before 0; equal ones share it.
         least = max(p.stream_priority for p in self._plan.tasks)
         table = self._table(task) if task in self._watched else None
         lanes = []
         for request in range(work.in_flight):
-            buffers = Buffers(work.program, weights, self._memory)
+            known = weights if captured is None else captured.addresses(request)
+            buffers = Buffers(work.program, known, self._memory)
             lane = Lane(work, world, plan.stream_priority - least, buffers)
             lanes.append(lane)
             if work.critical:
@@ -125,6 +135,23 @@ class Stage:
             else:
                 self._record_normal(lane, task, request)
         return lanes
+
+    def _lend(self, captured: Captured, task: int) -> None:
+        work = self._mix.tasks[task]
+        if self._plan.tasks[task].sms:
+            raise MissingCapabilityError(
+                f"task {work.name}",
+                "captured kernels keep the SMs that they were captured on",
+                "use a policy that gives no SMs to tasks, or a device cuda:<GPU>:<SMs>",
+            )
+        captured.lend(self, work.name, work.in_flight)
+
+    def _originals(self, task: int, request: int) -> Sequence[Original]:
+        program = self._mix.tasks[task].program
+        captured = self._device.captured_as(program)
+        if captured is not None:
+            return captured.originals(request)
+        return self._device.functions(program)
 
     def _table(self, task: int) -> tuple[list[tuple[int, int]], int]:
         """Before which steps the row changes and where the new one lies, and the idle row."""
@@ -158,7 +185,7 @@ class Stage:
             elastic = [False] * len(lane.task.program.steps)
             lane.runs = Runs(lane.task.program, elastic, self._memory)
         writes, idle = table or ([], 0)
-        originals = [self._device.kernels.original(s) for s in lane.task.program.steps]
+        originals = self._originals(task, request)
         row = self._controls.row(self._slots[task, request]) if table else 0
         record_critical(lane, originals, row, writes, idle, 4 * self._layout.width)
 
@@ -170,6 +197,7 @@ class Stage:
         if self._device.counting:
             lane.runs = Runs(lane.task.program, elastic, self._memory)
         counters = self._memory.device(8 * len(steps))
+        originals = self._originals(task, request)
         places = []
         for index, step in enumerate(steps):
             profile, asked = self._profiles[task][index], words[index]
@@ -179,7 +207,7 @@ class Stage:
             place = Place(
                 step=step,
                 alone_ns=profile.original_ns,
-                original=self._device.kernels.original(step),
+                original=originals[index],
                 words=asked,
                 forms=forms,
                 resident=tuple(
@@ -197,13 +225,13 @@ class Stage:
         """Over a request's steps: time alone x share of the warps that its blocks occupy then."""
         total = 0.0
         world, limits = self._device.world, self._device.gpu.limits
-        for step, profile in zip(
-            self._mix.tasks[task].program.steps, self._profiles[task], strict=True
+        program = self._mix.tasks[task].program
+        functions = self._device.functions(program)
+        for step, profile, function in zip(
+            program.steps, self._profiles[task], functions, strict=True
         ):
             kernel = step.kernel
-            full = resident_blocks(
-                self._device.kernels.original(step), kernel.threads, kernel, world
-            )
+            full = resident_blocks(function, kernel.threads, kernel, world)
             warps = min(full, kernel.blocks) * -(-kernel.threads // limits.warp)
             total += profile.original_ns * warps / (world.sms * limits.warps)
         return total
