@@ -40,26 +40,32 @@ def run_cells(
         raise UsageError("workload", "at least one name, each once", ",".join(names))
     for policy in options.policies:
         policies.get(policy)
-    solos: dict[Job, None] = {}
-    for cell in cells:
-        solos |= dict.fromkeys(_solo(options, cell, task) for task in cell.workload.ordered)
-    rows = [_job(options, cell, policy) for cell in cells for policy in options.policies]
-    # The rows first: they take longest.
-    records = executor.run([*rows, *solos])
-    alone = dict(zip(solos, records[len(rows) :], strict=True))
-    places = [(cell, policy) for cell in cells for policy in options.policies]
+    # A real device is compared with itself of the same minute.
+    batches = [cells] if cells[0].machine.simulated else [[cell] for cell in cells]
     return BenchResult(
         device=options.device,
         simulated=cells[0].machine.simulated,
         seed=options.seed,
         policies=options.policies,
-        rows=tuple(
-            _row(options, cell, policy, record, alone)
-            for (cell, policy), record in zip(places, records, strict=False)
-        ),
+        rows=tuple(row for batch in batches for row in _batch(options, batch, executor)),
         title=title,
         options=options,
     )
+
+
+def _batch(options: Options, cells: Sequence[Cell], executor: Executor) -> list[RowFigures]:
+    solos: dict[Job, None] = {}
+    for cell in cells:
+        solos |= dict.fromkeys(_solo(options, cell, task) for task in cell.workload.ordered)
+    places = [(cell, policy) for cell in cells for policy in options.policies]
+    rows = [_job(options, cell, policy) for cell, policy in places]
+    # The rows first: they take longest.
+    records = executor.run([*rows, *solos])
+    alone = dict(zip(solos, records[len(rows) :], strict=True))
+    return [
+        _row(options, cell, policy, record, alone)
+        for (cell, policy), record in zip(places, records, strict=False)
+    ]
 
 
 def _job(options: Options, cell: Cell, policy: str) -> Job:
@@ -101,6 +107,7 @@ def _row(
         for task, done in zip(workload.ordered, record.tasks, strict=True)
     ]
     split = len(workload.critical)
+    drifts = [alone[_solo(options, cell, task)].drift for task in workload.critical]
     return RowFigures(
         workload=workload.name,
         policy=policy,
@@ -112,6 +119,7 @@ def _row(
         faults=record.faults,
         point=workload.point,
         deep=record.deep,
+        drift=max((d for d in drifts if d is not None), default=None),
     )
 
 

@@ -60,7 +60,11 @@ class TaskRecord:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """What a job found; tasks in the job's order. ``trace``: for ui.perfetto.dev, if asked for."""
+    """What a job found; tasks in the job's order. ``trace``: for ui.perfetto.dev, if asked for.
+
+    ``drift``: the largest median latency of its first task / the smallest - 1 over the parts of
+    a run in rounds.
+    """
 
     tasks: tuple[TaskRecord, ...]
     achieved_occupancy: float
@@ -68,6 +72,7 @@ class JobRecord:
     faults: tuple[str, ...] = ()
     deep: Deep | None = None
     trace: bytes | None = None
+    drift: float | None = None
 
 
 @dataclass(slots=True)

@@ -109,6 +109,7 @@ class RowFigures:
     ``in_flight``: requests in flight of a normal task. ``verified``: whether every output and
     every block count was right, None when nothing was computed; ``faults`` says what was wrong.
     ``point``: where the row stands in its benchmark's grid. ``deep``: a closer look, if asked.
+    ``drift``: how far the critical task's medians alone lay apart before, between and after.
     """
 
     workload: str
@@ -121,6 +122,7 @@ class RowFigures:
     faults: tuple[str, ...] = ()
     point: Point = field(default_factory=Point)
     deep: Deep | None = None
+    drift: float | None = None
 
     @property
     def tasks(self) -> tuple[TaskFigures, ...]:

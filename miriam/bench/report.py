@@ -66,6 +66,8 @@ class RowReport:
 
     ``gap_us``, ``world``, ``scale``, ``rates_hz``, ``normals`` as in `Point`, where the benchmark
     has them; ``n`` with a gap: critical requests measured. ``deep``: the closer look, if any.
+    ``drift``: largest median latency alone / smallest - 1, over the rounds of a run on a real
+    device.
     """
 
     workload: str
@@ -87,6 +89,7 @@ class RowReport:
     rates_hz: tuple[float, ...] | UnsetType = UNSET
     normals: int | UnsetType = UNSET
     deep: Deep | UnsetType = UNSET
+    drift: float | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +160,7 @@ def _row(result: BenchResult, row: RowFigures) -> RowReport:
         rates_hz=_known(point.rates_hz),
         normals=_known(point.normals),
         deep=_known(row.deep),
+        drift=_known(row.drift),
     )
 
 

@@ -133,19 +133,20 @@ def run_study(options: Options, targets: Targets, jobs: int | None) -> None:
 
 
 def executor(options: Options, jobs: int | None, observer: Observer) -> Executor:
-    """What runs the rows: processes side by side, or one after the other on a real device.
+    """What runs the rows: processes side by side, or in rounds on a real device.
 
     Opens the device once, so that an unknown or absent one is said before anything runs.
     """
     from miriam import bench
     from miriam.bench import execute
+    from miriam.bench.rounds import InRounds
 
     machine = bench.Machine(options.device)
     machine.open(compute=options.compute)
     if jobs is not None and jobs < 1:
         raise UsageError("jobs", "at least 1", jobs)
     if not machine.simulated:
-        return bench.InProcess(execute.workshop(options.seed), observer)
+        return InRounds(execute.workshop(options.seed), observer)
     return bench.Processes(options.seed, jobs or execute.cores(), observer)
 
 
