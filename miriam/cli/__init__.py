@@ -10,6 +10,7 @@ import typer
 from miriam import __version__
 from miriam.cli import bench
 from miriam.cli.coverage import coverage
+from miriam.cli.doctor import doctor
 from miriam.cli.elasticize import elasticize
 from miriam.cli.simulate import simulate
 from miriam.cli.verify import verify
@@ -27,6 +28,7 @@ app.command()(simulate)
 app.command()(elasticize)
 app.command()(verify)
 app.command()(coverage)
+app.command()(doctor)
 
 
 def _show_version(asked: bool) -> None:

@@ -18,6 +18,11 @@ class Graph:
     executable: Any = None
     _graph: Any = None
 
+    @property
+    def handle(self) -> int:
+        """The CUgraph."""
+        return int(self._graph)
+
     def launch(self, stream: Any) -> None:
         """Run it on ``stream``."""
         ask(driver.cuGraphLaunch(self.executable, stream))

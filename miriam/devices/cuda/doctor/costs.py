@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from statistics import median
 
 from miriam.devices.cuda.capture import Graph, recording
 from miriam.devices.cuda.doctor.report import Cost, cost
-from miriam.devices.cuda.doctor.subject import Mode, Subject, drain, elapsed_us, sampled, spin
+from miriam.devices.cuda.doctor.subject import Mode, Subject, elapsed_us, sampled, spin
 from miriam.devices.cuda.doctor.writes import WRITES, Write, Writer
 from miriam.devices.cuda.driver import ask, driver
 
@@ -111,11 +112,13 @@ def write_costs(subject: Subject) -> Iterator[Cost]:
         block_us = subject.profiles[index].original_ns * 1e-3 / waves(subject, index)
         blocks = f"blocks of {block_us:.1f} us"
         for write in WRITES:
-            done, gone = yields_us(subject, writer, index, write, _WRITE_SAMPLES.get(write, 10))
-            yield cost(f"control write by {write}, {blocks}", done)
+            samples = _WRITE_SAMPLES.get(write, 10)
+            found = yields(subject, writer, index, write, [HEAD_START_S] * samples)
+            yield cost(f"control write by {write}, {blocks}", [y.written_us for y in found])
             # The product writes by copies from the host's memory.
             target_us = YIELD_TARGET_US if write == "host copy" and block_us <= 10 else None
-            yield cost(f"yield, written by {write}, {blocks}", gone, target_us, "p99")
+            gone_us = [y.gone_us for y in found]
+            yield cost(f"yield, written by {write}, {blocks}", gone_us, target_us, "p99")
     writer.close()
 
 
@@ -125,27 +128,39 @@ def waves(subject: Subject, index: int) -> int:
     return -(-place.step.kernel.blocks // place.resident[0])
 
 
-def yields_us(
-    subject: Subject, writer: Writer, index: int, write: Write, samples: int
-) -> tuple[list[float], list[float]]:
-    """From submission to write done, and to the last block gone, for each sample."""
+@dataclass(frozen=True, slots=True)
+class Yield:
+    """From the submission of a control write: until it was done, until the last block had left.
+
+    ``stopped``: whether the step had blocks left.
+    """
+
+    written_us: float
+    gone_us: float
+    stopped: bool
+
+
+def yields(
+    subject: Subject, writer: Writer, index: int, write: Write, head_starts_s: Sequence[float]
+) -> list[Yield]:
+    """Stop step ``index`` once per head start, the first two not counted."""
     urgent, lane = subject.urgent, subject.lane
     graph = writer.record(write, subject.word(index))
     asked, written, gone = (ask(driver.cuEventCreate(0)) for _ in range(3))
-    done_us, gone_us = [], []
-    for _ in range(samples + 2):
+    blocks = subject.program.steps[index].kernel.blocks
+    found = []
+    for head_start_s in (*head_starts_s[:2], *head_starts_s):
         subject.open_all()
-        drain(urgent)
         subject.claim(index)
         ask(driver.cuEventRecord(gone, lane.stream))
-        spin(HEAD_START_S)
+        spin(head_start_s)
         ask(driver.cuEventRecord(asked, urgent))
         graph.launch(urgent)
         ask(driver.cuEventRecord(written, urgent))
         subject.settle()
-        done_us.append(elapsed_us(asked, written))
-        gone_us.append(elapsed_us(asked, gone))
+        times_us = elapsed_us(asked, written), elapsed_us(asked, gone)
+        found.append(Yield(*times_us, subject.claimed() < blocks))
     for event in (asked, written, gone):
         ask(driver.cuEventDestroy(event))
     graph.destroy()
-    return done_us[2:], gone_us[2:]
+    return found[2:]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from miriam.devices.cuda.capture import recording
 from miriam.devices.cuda.code import Module
 from miriam.devices.cuda.doctor.costs import FILL_30, HEAD_START_S, SHORT
@@ -13,7 +15,7 @@ from miriam.devices.cuda.doctor.subject import FLOATS, Subject, drain, spin
 from miriam.devices.cuda.doctor.writes import Writer
 from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.graphs import record_step
-from miriam.devices.cuda.memory import download
+from miriam.devices.cuda.memory import download, upload
 from miriam.devices.cuda.words import OPEN, SM_WORDS
 from miriam.devices.cuda.world import Gpu, World
 from miriam.errors import DeviceError, UsageError
@@ -47,7 +49,7 @@ def _gate(subject: Subject) -> str:
     """A shut gate holds its step, and a copy from the host's memory opens it."""
     word = subject.word(SHORT)
     subject.open_all()
-    ask(driver.cuMemsetD32(word, 0, 1))
+    subject.write(word, 0)
     lane = subject.lane
     with recording(lane.stream) as graph:
         record_step(lane, subject.place(SHORT, "gate"), subject.controls)
@@ -55,7 +57,7 @@ def _gate(subject: Subject) -> str:
     graph.launch(lane.stream)
     spin(2e-3)
     held = int(driver.cuEventQuery(lane.ended)[0]) != 0
-    ask(driver.cuMemsetD32Async(word, OPEN, 1, subject.urgent))
+    subject.write(word, OPEN)
     subject.settle()
     graph.destroy()
     late = int(download(subject.controls.late, 1, "uint32")[0])
@@ -66,11 +68,12 @@ def _gate(subject: Subject) -> str:
 
 def _yield(subject: Subject) -> str:
     """A step is stopped inside and resumed, and leaves the bytes of its original."""
-    place = subject.place(FILL_30, "original")
-    record_step(subject.lane, place, subject.controls)
+    place = subject.place(FILL_30, "claim")
+    upload(_argument(subject, 0), np.random.default_rng(1).random(FLOATS, np.float32))
+    record_step(subject.lane, subject.place(FILL_30, "original"), subject.controls)
     subject.settle()
     expected = _output(subject)
-    ask(driver.cuMemsetD32(_output_address(subject), 0, FLOATS))
+    subject.write(_argument(subject, 1), 0, FLOATS)
     subject.open_all()
     writer = Writer(subject)
     graph = writer.record("host copy", subject.word(FILL_30))
@@ -78,16 +81,16 @@ def _yield(subject: Subject) -> str:
     spin(HEAD_START_S)
     graph.launch(subject.urgent)
     subject.settle()
-    blocks, claimed = place.step.kernel.blocks, _claimed(subject)
-    ask(driver.cuMemsetD32(subject.word(FILL_30), OPEN, 1))
-    ask(driver.cuMemsetD32(subject.counter(_SHRUNK), 0, 1))
+    blocks, claimed = place.step.kernel.blocks, subject.claimed()
+    subject.write(subject.word(FILL_30), OPEN)
+    subject.write(place.shrunk, 0)
     subject.claim(FILL_30)
     subject.settle()
     graph.destroy()
     writer.close()
     if not 0 < claimed < blocks:
         raise DeviceError(f"a step was not stopped: {claimed} of {blocks} blocks had run")
-    if _claimed(subject) < blocks or _output(subject) != expected:
+    if subject.claimed() < blocks or _output(subject) != expected:
         raise DeviceError("a step that was stopped and resumed left other bytes than its original")
     return f"a step was stopped after {claimed} of {blocks} blocks, resumed, and left equal bytes"
 
@@ -96,35 +99,29 @@ def _grant(subject: Subject) -> str:
     """A step runs on no SM outside its set, and goes on when the set is whole."""
     subject.open_all()
     rows = subject.controls.rows
-    ask(driver.cuMemsetD32(rows, 0, SM_WORDS))
+    subject.write(rows, 0, SM_WORDS)
     subject.claim(SHORT, sms=rows)
     subject.settle()
-    without = _claimed(subject)
-    ask(driver.cuMemsetD32(rows, OPEN, SM_WORDS))
-    ask(driver.cuMemsetD32(subject.counter(_SHRUNK), 0, 1))
-    ask(driver.cuMemsetD32(subject.word(SHORT), 1, 1))
+    without = subject.claimed()
+    subject.write(rows, OPEN, SM_WORDS)
+    subject.write(subject.place(SHORT, "claim").shrunk, 0)
+    subject.write(subject.word(SHORT), 1)
     subject.claim(SHORT, sms=rows)
     subject.settle()
     blocks = subject.program.steps[SHORT].kernel.blocks
-    if without or _claimed(subject) < blocks:
+    if without or subject.claimed() < blocks:
         raise DeviceError("a step did not keep to its set of SMs")
     return "a step kept off all SMs when its set was empty, and ran on one block when told so"
 
 
-_SHRUNK = 64
-
-
-def _claimed(subject: Subject) -> int:
-    return int(download(subject.counter(), 1, "uint32")[0])
-
-
-def _output_address(subject: Subject) -> int:
-    argument = subject.lane.buffers.arguments(subject.program.steps[FILL_30])[1]
+def _argument(subject: Subject, index: int) -> int:
+    """The address that the filling steps have as argument ``index``."""
+    argument = subject.lane.buffers.arguments(subject.program.steps[FILL_30])[index]
     return int(argument.value)
 
 
 def _output(subject: Subject) -> bytes:
-    return download(_output_address(subject), FLOATS, "float32").tobytes()
+    return download(_argument(subject, 1), FLOATS, "float32").tobytes()
 
 
 def check_worlds(gpu: Gpu, where: Module) -> tuple[tuple[WorldReport, ...], tuple[Finding, ...]]:

@@ -9,6 +9,10 @@ from typing import Literal
 import msgspec
 
 State = Literal["ok", "note", "trap", "missing"]
+Kind = Literal["rigid", "quota"]
+
+LOCKSTEP_FROM = 2.0
+"""A critical graph that takes so many times its time alone beside kernels that leave it room."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -60,6 +64,36 @@ class WorldReport(msgspec.Struct, frozen=True):
     ids: tuple[int, ...]
 
 
+class LockstepRow(msgspec.Struct, frozen=True):
+    """A critical graph beside ``streams`` normal ones that leave it room on every SM.
+
+    ``connections``: CUDA_DEVICE_MAX_CONNECTIONS, null where it is not set. ``kind``: small kernels
+    as they are, or yield forms of which one block may go on. ``start_us``: from submission to its
+    first kernel. ``waited``: how often all normal graphs were done when it was.
+    """
+
+    connections: int | None
+    sms: int
+    kind: Kind
+    streams: int
+    alone_us: float
+    p50_us: float
+    p99_us: float
+    start_us: float
+    waited: int
+    samples: int
+
+    @property
+    def ratio(self) -> float:
+        """Its time beside the others, from its first kernel on, to its time alone."""
+        return self.p50_us / self.alone_us
+
+    @property
+    def locked(self) -> bool:
+        """Whether it waited for them."""
+        return self.ratio >= LOCKSTEP_FROM or 2 * self.waited > self.samples
+
+
 class GpuReport(msgspec.Struct, frozen=True, kw_only=True):
     """One GPU, or a world of it: ``worlds`` are of the whole GPU, all else is of ``sms`` SMs."""
 
@@ -71,6 +105,7 @@ class GpuReport(msgspec.Struct, frozen=True, kw_only=True):
     worlds: tuple[WorldReport, ...]
     costs: tuple[Cost, ...]
     findings: tuple[Finding, ...]
+    lockstep: tuple[LockstepRow, ...]
 
 
 class DoctorReport(msgspec.Struct, frozen=True, kw_only=True):

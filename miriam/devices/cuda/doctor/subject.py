@@ -21,7 +21,7 @@ from miriam.devices.cuda.device import CudaDevice
 from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.graphs import WHILE_FROM_NS, Controls, Place, record_step
 from miriam.devices.cuda.lane import Lane
-from miriam.devices.cuda.memory import Memory
+from miriam.devices.cuda.memory import Memory, download
 from miriam.devices.cuda.profile import resident_blocks
 from miriam.devices.cuda.words import OPEN, SM_WORDS, StepWords
 from miriam.elastic.launch import Control, launch_bytes
@@ -61,12 +61,14 @@ def synthetic(arch: str, sms: int) -> Program:
     )
 
 
-def busy_program(name: str, arch: str, steps: int, blocks: int, rounds: int) -> Program:
+def busy_program(
+    name: str, arch: str, steps: int, *, blocks: int, threads: int, rounds: int
+) -> Program:
     """``steps`` short steps of ``blocks`` blocks."""
     return Program(
         name,
         arch,
-        tuple(_step(f"step {i}", "busy", blocks, 128, rounds) for i in range(steps)),
+        tuple(_step(f"step {i}", "busy", blocks, threads, rounds) for i in range(steps)),
         (Buffer("in", (FLOATS,), "scratch"), Buffer("out", (FLOATS,), "scratch")),
     )
 
@@ -112,8 +114,13 @@ class Subject:
 
     def open_all(self) -> None:
         """Let every step go on, and forget what was claimed."""
-        ask(driver.cuMemsetD32(self.controls.rows, OPEN, self.width))
-        ask(driver.cuMemsetD32(self._counters, 0, 2 * _MOST_REPEATS))
+        self.write(self.controls.rows, OPEN, self.width)
+        self.write(self._counters, 0, 2 * _MOST_REPEATS)
+
+    def write(self, address: int, value: int, words: int = 1) -> None:
+        """Set words on the GPU, and wait until they are."""
+        ask(driver.cuMemsetD32Async(address, value, words, self.urgent))
+        drain(self.urgent)
 
     def word(self, step: int) -> int:
         """The address of the word of ``step``."""
@@ -123,8 +130,18 @@ class Subject:
         """The address of the counter of the repeat number ``repeat``."""
         return self._counters + 4 * repeat
 
+    def claimed(self) -> int:
+        """How often a block was claimed from the first counter; may overshoot."""
+        return int(download(self.counter(), 1, "uint32")[0])
+
     def place(self, index: int, mode: Mode, repeat: int = 0) -> Place:
         """Step ``index`` as ``mode`` has it; its counters are those of ``repeat``."""
+        return self.place_at(
+            index, mode, self.counter(repeat), self.counter(_MOST_REPEATS + repeat)
+        )
+
+    def place_at(self, index: int, mode: Mode, counter: int, shrunk: int) -> Place:
+        """Step ``index`` as ``mode`` has it, its counter and its shrunk word at these addresses."""
         step, profile = self.program.steps[index], self.profiles[index]
         kernel, original = step.kernel, self.device.kernels.original(step)
         plain = Place(step, 0, original)
@@ -142,8 +159,8 @@ class Subject:
             alone_ns=alone_ns.get(mode, 0),
             forms=(form,),
             resident=(resident,),
-            counter=self.counter(repeat),
-            shrunk=self.counter(_MOST_REPEATS + repeat),
+            counter=counter,
+            shrunk=shrunk,
         )
 
     def record(self, index: int, mode: Mode, repeats: int) -> Graph:
