@@ -51,6 +51,10 @@ class Buffers:
             for buffer in program.named(role)
         }
 
+    def address(self, name: str) -> int:
+        """Where the buffer called ``name`` lies."""
+        return self._addresses[name]
+
     def arguments(self, step: Step) -> list[CArgument]:
         """The arguments of ``step`` as ctypes has them."""
         return [self._argument(argument) for argument in step.args]

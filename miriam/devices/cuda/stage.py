@@ -10,7 +10,6 @@ import numpy as np
 
 from miriam.coordinator import Mix, Plan
 from miriam.devices.cuda.buffers import Buffers, Runs, Weights
-from miriam.devices.cuda.captured import Captured
 from miriam.devices.cuda.code import Original
 from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.graphs import Controls, Place, record_critical, record_normal
@@ -44,6 +43,8 @@ class Stage:
                 device.name, "no barriers between streams", "use another policy, or a sim device"
             )
         self._device, self._mix, self._plan, self._profiles = device, mix, plan, profiles
+        for task in range(len(mix.tasks)):
+            self._borrow(task)
         self._memory = Memory()
         self._layout = Layout(mix, plan)
         self._watched = sorted({critical for critical, _ in plan.grants})
@@ -118,8 +119,6 @@ class Stage:
         work, plan = self._mix.tasks[task], self._plan.tasks[task]
         world = self._device.world.part(*plan.sms) if plan.sms else self._device.world
         captured = self._device.captured_as(work.program)
-        if captured is not None:
-            self._lend(captured, task)
         weights = Weights(work.program, work.weights, self._memory).addresses
         # The most urgent tasks have the highest number before 0; equal ones share it.
         least = max(p.stream_priority for p in self._plan.tasks)
@@ -136,8 +135,12 @@ class Stage:
                 self._record_normal(lane, task, request)
         return lanes
 
-    def _lend(self, captured: Captured, task: int) -> None:
+    def _borrow(self, task: int) -> None:
+        """Take the memory of a captured program; nothing for one whose kernels have source."""
         work = self._mix.tasks[task]
+        captured = self._device.captured_as(work.program)
+        if captured is None:
+            return
         if self._plan.tasks[task].sms:
             raise MissingCapabilityError(
                 f"task {work.name}",
