@@ -73,6 +73,12 @@ REFUSED = (
     (
         "index-in-method",
         2,
+        "namespace n { __device__ int at(int i) { return blockIdx.x + i; } }\n"
+        "using n::at;\n__global__ void k(int* a) { a[at(2)] = 1; }\n",
+    ),
+    (
+        "index-in-method",
+        2,
         "__global__ void k(int* a) {\n"
         "  struct At { __device__ int get() { return blockIdx.x; } } at;\n  a[at.get()] = 1;\n}\n",
     ),

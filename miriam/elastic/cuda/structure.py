@@ -135,8 +135,9 @@ def index_in_method(subject: Subject) -> Iterator[Refusal]:
     owners = [*subject.data, *(i for i in reached.items if i.name.startswith("operator"))]
     for item in owners:
         for word in sorted(item.words & hidden):
-            detail = f"{word} inside {min(item.names)}"
-            yield Refusal("index-in-method", detail, subject.word(item, word))
+            brought_in = item.core.type == "using_declaration"
+            where = "brought in by a using-declaration" if brought_in else f"inside {item.name}"
+            yield Refusal("index-in-method", f"{word} {where}", subject.word(item, word))
     for item in reached.functions:
         for kind in find(item.node, "struct_specifier", "class_specifier", "union_specifier"):
             words = {text(n) for n in find(kind, "identifier")}
