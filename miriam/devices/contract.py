@@ -38,11 +38,13 @@ class Usage:
     """What a session used so far.
 
     ``achieved_occupancy``: mean over SMs' busy time of resident warps / the SM's warp limit.
-    ``busy_share``: mean share of the SMs with at least one resident block.
+    ``busy_share``: mean share of the SMs with at least one resident block. ``yields_ns``: per
+    critical request that made normal work leave, how long that took; empty where it is not known.
     """
 
     achieved_occupancy: float
     busy_share: float
+    yields_ns: tuple[int, ...] = ()
 
 
 class Session(Protocol):

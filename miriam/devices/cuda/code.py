@@ -79,4 +79,4 @@ class Module:
         ask(driver.cuModuleUnload(self._module))
 
 
-CONTROL_KERNELS = ("miriam_gate", "miriam_where", "miriam_again")
+CONTROL_KERNELS = ("miriam_gate", "miriam_border", "miriam_where", "miriam_again", "miriam_now")

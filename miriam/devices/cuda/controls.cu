@@ -16,7 +16,12 @@ struct Gate {
   unsigned* late;                   // counts the gates that opened because their time was up
   unsigned* shrunk;                 // as in MiriamLaunch, for the launch behind the gate; or null
   unsigned long long limit_ns;
+  unsigned long long* waits;        // when gates found themselves shut: see WAITS
+  unsigned lane;                    // who says so
 };
+
+// `waits` counts in its first word, and keeps the last ones as pairs of time and lane behind it.
+const unsigned WAITS = 8192;
 
 static __device__ unsigned long long now_ns() {
   unsigned long long now;
@@ -38,7 +43,10 @@ static __device__ bool is_open(const Gate& gate) {
 
 static __device__ void wait(const Gate& gate) {
   if (is_open(gate)) return;
-  const unsigned long long until = now_ns() + gate.limit_ns;
+  const unsigned long long since = now_ns(), until = since + gate.limit_ns;
+  const unsigned long long number = atomicAdd(gate.waits, 1ull) % WAITS;
+  gate.waits[1 + 2 * number] = since;
+  gate.waits[2 + 2 * number] = gate.lane;
   while (!is_open(gate)) {
     __nanosleep(200);
     if (now_ns() > until) {
@@ -52,6 +60,43 @@ extern "C" __global__ void miriam_gate(const Gate gate) {
   wait(gate);
   if (gate.shrunk != nullptr) *gate.shrunk = 0;
 }
+
+// A border between groups of steps: a request waits here until every other one is at a border too,
+// or does not run. `at[lane]` is the round that a lane has arrived for, `running[lane]` not 0 while
+// its request runs.
+struct Border {
+  unsigned* round;
+  volatile unsigned* at;
+  const volatile unsigned* running;
+  const volatile unsigned* abort;
+  unsigned* late;
+  unsigned long long limit_ns;
+  unsigned lanes, lane;
+};
+
+extern "C" __global__ void miriam_border(const Border border) {
+  const unsigned round = atomicAdd(border.round, 0u);
+  border.at[border.lane] = round + 1;
+  __threadfence();
+  const unsigned long long until = now_ns() + border.limit_ns;
+  while (atomicAdd(border.round, 0u) == round && *border.abort == 0) {
+    bool all = true;
+    for (unsigned i = 0; i < border.lanes; ++i) {
+      all = all && (border.running[i] == 0 || border.at[i] == round + 1);
+    }
+    if (all) {
+      atomicCAS(border.round, round, round + 1);
+    } else if (now_ns() > until) {
+      atomicAdd(border.late, 1u);
+      return;
+    } else {
+      __nanosleep(200);
+    }
+  }
+}
+
+// The time on the clock of `waits`.
+extern "C" __global__ void miriam_now(unsigned long long* time) { *time = now_ns(); }
 
 // Whether the body of a WHILE node runs (once more): until all blocks of the step are claimed.
 extern "C" __global__ void miriam_again(

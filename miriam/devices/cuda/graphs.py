@@ -22,7 +22,7 @@ from miriam.devices.cuda.capture import Fork, add_while, conditional, recording,
 from miriam.devices.cuda.code import Function, Original
 from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.kernels import Form
-from miriam.devices.cuda.lane import Lane
+from miriam.devices.cuda.lane import EXTERNAL, Lane
 from miriam.devices.cuda.words import StepWords
 from miriam.elastic.launch import Control, launch_bytes
 from miriam.kernels import Step
@@ -46,7 +46,30 @@ class Gate(ctypes.Structure):
         ("late", ctypes.c_void_p),
         ("shrunk", ctypes.c_void_p),
         ("limit_ns", ctypes.c_ulonglong),
+        ("waits", ctypes.c_void_p),
+        ("lane", ctypes.c_uint),
     )
+
+
+class _Border(ctypes.Structure):
+    """``Border`` of controls.cu."""
+
+    _fields_ = (
+        ("round", ctypes.c_void_p),
+        ("at", ctypes.c_void_p),
+        ("running", ctypes.c_void_p),
+        ("abort", ctypes.c_void_p),
+        ("late", ctypes.c_void_p),
+        ("limit_ns", ctypes.c_ulonglong),
+        ("lanes", ctypes.c_uint),
+        ("lane", ctypes.c_uint),
+    )
+
+
+WAITS = 8_192
+"""How many waits of gates are kept, as in controls.cu."""
+
+WAITS_BYTES = 8 * (1 + 2 * WAITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +78,8 @@ class Controls:
 
     ``rows``: ``slots`` rows of ``width`` words. ``abort``: not 0 lets all gates open and all claims
     end. ``late``: how many gates opened because ``limit_ns`` were up. ``confined``: whether rows
-    name sets of SMs.
+    name sets of SMs. ``waits``: where gates write when they found themselves shut. ``borders``:
+    the words of borders, 0 where there are none; ``lanes``: of all tasks together.
     """
 
     gate: Function
@@ -67,6 +91,10 @@ class Controls:
     late: int
     limit_ns: int
     confined: bool
+    waits: int
+    border: Function | None = None
+    borders: int = 0
+    lanes: int = 0
 
     def row(self, slot: int) -> int:
         """Where the row of a critical request in flight begins."""
@@ -92,64 +120,149 @@ class Place:
     runs: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """What a critical request says where: its ``row`` on the GPU, of ``row_bytes``.
+
+    ``writes``: before which steps the row changes, and from where in the host's memory; ``idle``:
+    the row when the request has ended.
+    """
+
+    row: int
+    row_bytes: int
+    writes: Sequence[tuple[int, int]]
+    idle: int
+
+
 def record_critical(
     lane: Lane,
     originals: Sequence[Original],
-    row: int,
-    writes: Sequence[tuple[int, int]],
-    idle: int,
-    row_bytes: int,
+    announcement: Announcement | None,
+    borders: Borders | None = None,
 ) -> None:
-    """Record the graph of a critical request.
-
-    ``writes``: before which steps its row changes, and from where in the host's memory; ``idle``:
-    the row when it has ended. No writes: nobody looks at the row.
-    """
+    """Record the graph of a critical request; without an announcement nobody looks at it."""
+    borders = borders or Borders()
     steps, arguments = lane.task.program.steps, lane.buffers.arguments
-    sources = dict(writes)
     with recording(lane.stream) as lane.graph:
-        fork = Fork(lane.stream, lane.side)
-        if sources:
-            fork.catch_up()
-            _write(lane.side, row, sources.pop(0), row_bytes)
+        said = _Said(lane, announcement) if announcement is not None else None
+        borders.open(lane.stream)
         lane.buffers.copy_in(lane.stream)
         lane.mark(lane.began)
         for index, (step, original) in enumerate(zip(steps, originals, strict=True)):
-            if index in sources:
-                fork.catch_up()
-                _write(lane.side, row, sources[index], row_bytes)
+            if said is not None:
+                said.before(index)
+            borders.before(index, lane.stream)
             original.submit(lane.stream, step, arguments(step))
-        if writes:
-            fork.catch_up()
-            _write(lane.side, row, idle, row_bytes)
+        if said is not None:
+            said.end()
         lane.buffers.copy_out(lane.stream)
         lane.mark(lane.ended)
-        if writes:
-            fork.join()
+        borders.close(lane.stream)
+        if said is not None:
+            said.join()
     lane.graph.upload(lane.stream)
 
 
-def _write(stream: Any, row: int, source: int, row_bytes: int) -> None:
-    ask(driver.cuMemcpyHtoDAsync(row, source, row_bytes, stream))
+class _Said:
+    """The control writes of a critical request, beside the chain of its steps."""
+
+    def __init__(self, lane: Lane, announcement: Announcement) -> None:
+        self._lane, self._announcement = lane, announcement
+        self._sources = dict(announcement.writes)
+        self._fork = Fork(lane.stream, lane.side)
+        self._fork.catch_up()
+        ask(driver.cuEventRecordWithFlags(lane.announced, lane.side, EXTERNAL))
+        self._write(self._sources.pop(0))
+
+    def before(self, step: int) -> None:
+        """The row for ``step``, if it changes there."""
+        if step in self._sources:
+            self._fork.catch_up()
+            self._write(self._sources[step])
+
+    def end(self) -> None:
+        """The row of a request that does not run."""
+        self._fork.catch_up()
+        self._write(self._announcement.idle)
+
+    def join(self) -> None:
+        """The graph ends when the last write has been made."""
+        self._fork.join()
+
+    def _write(self, source: int) -> None:
+        to = self._announcement
+        ask(driver.cuMemcpyHtoDAsync(to.row, source, to.row_bytes, self._lane.side))
+
+
+class Borders:
+    """The borders of one lane, number ``lane``: before which of its steps it waits for others.
+
+    Without controls there are none.
+    """
+
+    def __init__(
+        self, controls: Controls | None = None, lane: int = 0, steps: frozenset[int] = frozenset()
+    ) -> None:
+        self._controls, self._lane, self._steps = controls, lane, steps
+
+    def open(self, stream: Any) -> None:
+        """The request runs from now on."""
+        self._runs(stream, 1)
+
+    def close(self, stream: Any) -> None:
+        """It does not run any more."""
+        self._runs(stream, 0)
+
+    def before(self, step: int, stream: Any) -> None:
+        """Wait here if there is a border before ``step``."""
+        controls = self._controls
+        if step not in self._steps or controls is None or controls.border is None:
+            return
+        words = controls.borders
+        border = _Border(
+            round=words,
+            at=words + 4,
+            running=words + 4 + 4 * controls.lanes,
+            abort=controls.abort,
+            late=controls.late,
+            limit_ns=controls.limit_ns,
+            lanes=controls.lanes,
+            lane=self._lane,
+        )
+        controls.border.launch(stream, (1, 1, 1), (1, 1, 1), [border])
+
+    def _runs(self, stream: Any, value: int) -> None:
+        controls = self._controls
+        if controls is not None and controls.borders:
+            at = controls.borders + 4 + 4 * (controls.lanes + self._lane)
+            ask(driver.cuMemsetD32Async(at, value, 1, stream))
 
 
 def record_normal(
-    lane: Lane, places: Sequence[Place], controls: Controls, counters: tuple[int, int]
+    lane: Lane,
+    places: Sequence[Place],
+    controls: Controls,
+    counters: tuple[int, int],
+    borders: Borders | None = None,
 ) -> None:
     """Record the graph of a normal request; ``counters``: their address, and how many words."""
+    borders = borders or Borders()
     with recording(lane.stream) as lane.graph:
+        borders.open(lane.stream)
         lane.buffers.copy_in(lane.stream)
         if counters[1]:
             ask(driver.cuMemsetD32Async(counters[0], 0, counters[1], lane.stream))
         if lane.runs is not None:
             lane.runs.clear(lane.stream)
         lane.mark(lane.began)
-        for place in places:
+        for index, place in enumerate(places):
+            borders.before(index, lane.stream)
             record_step(lane, place, controls)
         lane.buffers.copy_out(lane.stream)
         if lane.runs is not None:
             lane.runs.copy_out(lane.stream)
         lane.mark(lane.ended)
+        borders.close(lane.stream)
     lane.graph.upload(lane.stream)
 
 
@@ -233,6 +346,8 @@ class _Recorder:
             late=controls.late,
             shrunk=place.shrunk if resuming else None,
             limit_ns=controls.limit_ns,
+            waits=controls.waits,
+            lane=self._lane.number,
         )
         controls.gate.launch(stream, (1, 1, 1), (1, 1, 1), [gate])
 

@@ -11,32 +11,39 @@ from miriam.devices.cuda.capture import Graph
 from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.world import World
 
-_EXTERNAL = 1  # CU_EVENT_RECORD_EXTERNAL: a node that records the event in each run of the graph
+EXTERNAL = 1  # CU_EVENT_RECORD_EXTERNAL: a node that records the event in each run of the graph
 
 
 class Lane:
     """One request in flight: the graph of a whole inference and what it works on.
 
     ``began`` and ``ended`` are events that the graph records: before its first kernel, and when
-    its outputs are in the host's memory. ``side`` is for what runs beside the chain of steps.
+    its outputs are in the host's memory; ``announced``, before it writes the control words.
+    ``side`` is for what runs beside the chain of steps. ``number``: its own in the session.
     """
 
-    def __init__(self, task: Task, world: World, priority: int, buffers: Buffers) -> None:
-        self.task, self.world, self.buffers = task, world, buffers
+    def __init__(
+        self, task: Task, world: World, priority: int, buffers: Buffers, number: int = 0
+    ) -> None:
+        self.task, self.number, self.world, self.buffers = task, number, world, buffers
         self.graph: Graph | None = None
         self.runs: Runs | None = None
         world.enter()
         self.stream, self.side = world.stream(priority), world.stream(priority)
-        self.began, self.ended = (ask(driver.cuEventCreate(0)) for _ in range(2))
+        self.began, self.ended, self.announced = (ask(driver.cuEventCreate(0)) for _ in range(3))
 
     def mark(self, event: Any) -> None:
         """Record ``event`` here, in each run of the graph that is being recorded."""
-        ask(driver.cuEventRecordWithFlags(event, self.stream, _EXTERNAL))
+        ask(driver.cuEventRecordWithFlags(event, self.stream, EXTERNAL))
 
     def start(self, inputs: Arrays) -> None:
         """Launch the graph of a request; the one before it must have ended."""
-        assert self.graph is not None  # recorded before any request starts
         self.buffers.stage(inputs)
+        self.rerun()
+
+    def rerun(self) -> None:
+        """Launch the graph on the inputs of the last request."""
+        assert self.graph is not None  # recorded before any request starts
         self.graph.launch(self.stream)
 
     def has_ended(self) -> bool:
@@ -59,7 +66,7 @@ class Lane:
         """Give back what is not memory; nothing of it may be running."""
         if self.graph is not None:
             self.graph.destroy()
-        for event in (self.began, self.ended):
+        for event in (self.began, self.ended, self.announced):
             ask(driver.cuEventDestroy(event))
         for stream in (self.stream, self.side):
             ask(driver.cuStreamDestroy(stream))

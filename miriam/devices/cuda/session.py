@@ -57,8 +57,11 @@ class CudaSession:
         self._running: list[_Run] = []
         self._last = -1
         self._busy = _Busy(len(mix.tasks))
+        self._announced: list[tuple[int, int]] = []
         self._closed = False
+        self._stage.warm_up()
         self._clock = Clock(device.world)
+        self._stage.settle(self._clock)
 
     @property
     def now_ns(self) -> int:
@@ -119,7 +122,8 @@ class CudaSession:
             done * self._stage.warp_ns[task] for task, done in enumerate(self._busy.completed)
         )
         share = min(1.0, busy_ns / max(self.now_ns, 1))
-        return Usage(min(1.0, warp_ns / busy_ns), share)
+        yields_ns = self._stage.waits.yields_ns(self._announced)
+        return Usage(min(1.0, warp_ns / busy_ns), share, yields_ns)
 
     def close(self) -> None:
         """Drop what still runs, within the time of its blocks; idempotent."""
@@ -175,6 +179,8 @@ class CudaSession:
         lane = _lane(run)
         start_ns = max(run.arrival_ns, self._clock.of(lane.began))
         finish_ns = max(start_ns, min(self._clock.of(lane.ended), self.now_ns))
+        if self._stage.announces(run.task):
+            self._announced.append((self._clock.of(lane.announced), finish_ns))
         outputs, runs = lane.buffers.outputs(), lane.runs
         return Completion(
             run.task,

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from miriam.coordinator import Mix, Plan
 from miriam.devices.cuda.buffers import Buffers, Runs, Weights
+from miriam.devices.cuda.clock import Clock, wait_for
 from miriam.devices.cuda.code import Original
 from miriam.devices.cuda.driver import ask, driver
-from miriam.devices.cuda.graphs import Controls, Place, record_critical, record_normal
+from miriam.devices.cuda.graphs import (
+    Announcement,
+    Borders,
+    Controls,
+    Place,
+    record_critical,
+    record_normal,
+)
 from miriam.devices.cuda.lane import Lane
 from miriam.devices.cuda.memory import Memory, upload
 from miriam.devices.cuda.profile import StepProfile, resident_blocks
+from miriam.devices.cuda.waits import Waits
 from miriam.devices.cuda.words import Layout
 from miriam.errors import DeviceError, MissingCapabilityError
 
@@ -38,10 +48,6 @@ class Stage:
         plan: Plan,
         profiles: Sequence[Sequence[StepProfile]],
     ) -> None:
-        if any(task.borders for task in plan.tasks):
-            raise MissingCapabilityError(
-                device.name, "no barriers between streams", "use another policy, or a sim device"
-            )
         self._device, self._mix, self._plan, self._profiles = device, mix, plan, profiles
         for task in range(len(mix.tasks)):
             self._borrow(task)
@@ -52,7 +58,9 @@ class Stage:
         self._side = device.world.stream(-(2**31))
         slots = [(t, i) for t in self._watched for i in range(mix.tasks[t].in_flight)]
         self._slots = {slot: number for number, slot in enumerate(slots)}
+        self.waits = Waits(self._memory)
         self._controls = self._make_controls(max(1, len(slots)))
+        self._numbers = count()
         self.lanes = [self._lanes(task) for task in range(len(mix.tasks))]
         self.warp_ns = [self._warp_ns(task) for task in range(len(mix.tasks))]
         ask(driver.cuCtxSynchronize())
@@ -60,6 +68,23 @@ class Stage:
     def enter(self) -> None:
         """Make the device's context the calling thread's."""
         self._device.world.enter()
+
+    def warm_up(self) -> None:
+        """Run each lane once, one after the other, so that no first request is slower."""
+        for lane in (lane for lanes in self.lanes for lane in lanes):
+            lane.world.enter()
+            lane.rerun()
+            wait_for(lane.ended, CLOSE_LIMIT_S)
+        self.enter()
+        ask(driver.cuMemsetD32(self.waits.address, 0, 2))
+
+    def settle(self, clock: Clock) -> None:
+        """Put what gates write down on the scale of ``clock``."""
+        self.waits.settle(clock, self._device.controls.function("miriam_now"), self._side)
+
+    def announces(self, task: int) -> bool:
+        """Whether requests of ``task`` write control words."""
+        return task in self._watched
 
     @property
     def late_gates(self) -> int:
@@ -102,6 +127,8 @@ class Stage:
         upload(rows, np.tile(idle, slots))
         flags = self._memory.device(8)
         module = self._device.controls
+        lanes = sum(task.in_flight for task in self._mix.tasks)
+        bordered = any(task.borders for task in self._plan.tasks)
         grants = self._plan.grants.values()
         return Controls(
             gate=module.function("miriam_gate"),
@@ -113,6 +140,10 @@ class Stage:
             late=flags + 4,
             limit_ns=GATE_LIMIT_NS,
             confined=any(g.sms for table in grants for row in table for g in row),
+            waits=self.waits.address,
+            border=module.function("miriam_border") if bordered else None,
+            borders=self._memory.device(4 + 8 * lanes) if bordered else 0,
+            lanes=lanes,
         )
 
     def _lanes(self, task: int) -> list[Lane]:
@@ -127,7 +158,8 @@ class Stage:
         for request in range(work.in_flight):
             known = weights if captured is None else captured.addresses(request)
             buffers = Buffers(work.program, known, self._memory)
-            lane = Lane(work, world, plan.stream_priority - least, buffers)
+            priority = plan.stream_priority - least
+            lane = Lane(work, world, priority, buffers, next(self._numbers))
             lanes.append(lane)
             if work.critical:
                 self._record_critical(lane, task, request, table)
@@ -187,10 +219,12 @@ class Stage:
         if self._device.counting:
             elastic = [False] * len(lane.task.program.steps)
             lane.runs = Runs(lane.task.program, elastic, self._memory)
-        writes, idle = table or ([], 0)
-        originals = self._originals(task, request)
-        row = self._controls.row(self._slots[task, request]) if table else 0
-        record_critical(lane, originals, row, writes, idle, 4 * self._layout.width)
+        announcement = None
+        if table is not None:
+            row = self._controls.row(self._slots[task, request])
+            announcement = Announcement(row, 4 * self._layout.width, *table)
+        borders = Borders(self._controls, lane.number, self._plan.tasks[task].borders)
+        record_critical(lane, self._originals(task, request), announcement, borders)
 
     def _record_normal(self, lane: Lane, task: int, request: int) -> None:
         lane.world.enter()
@@ -222,7 +256,8 @@ class Stage:
             )
             places.append(place)
         used = 2 * len(steps) if any(elastic) else 0
-        record_normal(lane, places, self._controls, (counters, used))
+        borders = Borders(self._controls, lane.number, self._plan.tasks[task].borders)
+        record_normal(lane, places, self._controls, (counters, used), borders)
 
     def _warp_ns(self, task: int) -> float:
         """Over a request's steps: time alone x share of the warps that its blocks occupy then."""

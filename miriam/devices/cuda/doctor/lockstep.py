@@ -29,7 +29,7 @@ from miriam.devices.cuda.doctor.subject import (
     spin,
 )
 from miriam.devices.cuda.driver import ask, driver
-from miriam.devices.cuda.graphs import record_critical, record_normal
+from miriam.devices.cuda.graphs import Announcement, record_critical, record_normal
 from miriam.devices.cuda.lane import Lane
 from miriam.devices.cuda.memory import Memory
 from miriam.devices.cuda.world import gpu
@@ -96,7 +96,7 @@ class _Pair:
         lane = self.critical
         originals = [self._device.kernels.original(s) for s in lane.task.program.steps]
         row, (source, _) = self._memory.device(64), self._memory.host(64)
-        record_critical(lane, originals, row, [(0, source)], source, 64)
+        record_critical(lane, originals, Announcement(row, 64, [(0, source)], source))
         drain(lane.stream)
 
     def alone_us(self) -> float:

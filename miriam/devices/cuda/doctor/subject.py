@@ -19,7 +19,7 @@ from miriam.devices.cuda.capture import Graph, recording
 from miriam.devices.cuda.clock import wait_for
 from miriam.devices.cuda.device import CudaDevice
 from miriam.devices.cuda.driver import ask, driver
-from miriam.devices.cuda.graphs import WHILE_FROM_NS, Controls, Place, record_step
+from miriam.devices.cuda.graphs import WAITS_BYTES, WHILE_FROM_NS, Controls, Place, record_step
 from miriam.devices.cuda.lane import Lane
 from miriam.devices.cuda.memory import Memory, download
 from miriam.devices.cuda.profile import resident_blocks
@@ -108,6 +108,7 @@ class Subject:
             late=flags + 4,
             limit_ns=1_000_000_000,
             confined=False,
+            waits=self._memory.device(WAITS_BYTES),
         )
         self._counters = self._memory.device(4 * 2 * _MOST_REPEATS)
         self.open_all()
