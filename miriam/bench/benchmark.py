@@ -11,7 +11,7 @@ from miriam.bench.jobs import Job, JobRecord, TaskRecord
 from miriam.bench.machine import Machine
 from miriam.bench.metrics import BenchResult, RowFigures, TaskFigures
 from miriam.bench.options import Options
-from miriam.bench.workloads import Workload, WorkloadTask
+from miriam.bench.workloads import Point, Workload, WorkloadTask
 from miriam.coordinator import policies
 from miriam.errors import UsageError
 
@@ -117,10 +117,19 @@ def _row(
         achieved_occupancy=record.achieved_occupancy,
         verified=record.verified,
         faults=record.faults,
-        point=workload.point,
+        point=_point(cell),
         deep=record.deep,
+        yields=record.yields,
         drift=max((d for d in drifts if d is not None), default=None),
     )
+
+
+def _point(cell: Cell) -> Point:
+    """Where the row stands; on a real device always with the world that it was measured in."""
+    point = cell.workload.point
+    if cell.machine.simulated or point.world is not None:
+        return point
+    return replace(point, world=cell.machine.name)
 
 
 def _figures(name: str, done: TaskRecord, alone: TaskRecord) -> TaskFigures:

@@ -62,7 +62,7 @@ class TaskRecord:
 class JobRecord:
     """What a job found; tasks in the job's order. ``trace``: for ui.perfetto.dev, if asked for.
 
-    ``drift``: the largest median latency of its first task / the smallest - 1 over the parts of
+    ``yields``: as in `Usage`. ``drift``: the largest median latency of its first task / the smallest - 1 over the parts of
     a run in rounds.
     """
 
@@ -73,6 +73,7 @@ class JobRecord:
     deep: Deep | None = None
     trace: bytes | None = None
     drift: float | None = None
+    yields: Sample = Sample(())
 
 
 @dataclass(slots=True)
@@ -122,6 +123,7 @@ class Workshop:
         return JobRecord(
             tasks=_tasks(record, beside),
             achieved_occupancy=record.usage.achieved_occupancy,
+            yields=Sample.of(record.usage.yields_ns),
             verified=checker.verdict,
             faults=tuple(checker.faults),
             deep=look.result() if look else None,

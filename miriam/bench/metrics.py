@@ -110,6 +110,7 @@ class RowFigures:
     every block count was right, None when nothing was computed; ``faults`` says what was wrong.
     ``point``: where the row stands in its benchmark's grid. ``deep``: a closer look, if asked.
     ``drift``: how far the critical task's medians alone lay apart before, between and after.
+    ``yields``: from a critical request's announcement until all normal work has left, in ns.
     """
 
     workload: str
@@ -123,6 +124,7 @@ class RowFigures:
     point: Point = field(default_factory=Point)
     deep: Deep | None = None
     drift: float | None = None
+    yields: Sample = Sample(())
 
     @property
     def tasks(self) -> tuple[TaskFigures, ...]:

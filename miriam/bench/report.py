@@ -65,9 +65,9 @@ class RowReport:
     """One workload under one policy; ``criticals`` only where there are several.
 
     ``gap_us``, ``world``, ``scale``, ``rates_hz``, ``normals`` as in `Point`, where the benchmark
-    has them; ``n`` with a gap: critical requests measured. ``deep``: the closer look, if any.
+    has them; ``n`` with a world: critical requests measured. ``deep``: the closer look, if any.
     ``drift``: largest median latency alone / smallest - 1, over the rounds of a run on a real
-    device.
+    device. ``yield_p99_us``: from a critical request's announcement until all normal work has left.
     """
 
     workload: str
@@ -90,6 +90,8 @@ class RowReport:
     normals: int | UnsetType = UNSET
     deep: Deep | UnsetType = UNSET
     drift: float | UnsetType = UNSET
+    yield_p50_us: float | UnsetType = UNSET
+    yield_p99_us: float | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +157,14 @@ def _row(result: BenchResult, row: RowFigures) -> RowReport:
         criticals=critical if len(critical) > 1 else UNSET,
         gap_us=_known(point.gap_us),
         world=_known(point.world),
-        n=UNSET if point.gap_us is None else critical[0].requests,
+        n=UNSET if point.world is None else critical[0].requests,
         scale=_known(point.scale),
         rates_hz=_known(point.rates_hz),
         normals=_known(point.normals),
         deep=_known(row.deep),
-        drift=_known(row.drift),
+        drift=_known(_rounded(row.drift)),
+        yield_p50_us=_known(_us(row.yields, 50)),
+        yield_p99_us=_known(_us(row.yields, 99)),
     )
 
 

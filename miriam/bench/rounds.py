@@ -55,6 +55,7 @@ def merged(parts: Sequence[JobRecord]) -> JobRecord:
         parts[0],
         tasks=tuple(_merged(column) for column in columns),
         achieved_occupancy=sum(part.achieved_occupancy for part in parts) / len(parts),
+        yields=Sample.of(value for part in parts for value in part.yields.values),
         verified=all(verdicts) if verdicts else None,
         faults=tuple(fault for part in parts for fault in part.faults),
         drift=max(medians) / min(medians) - 1 if medians else None,
