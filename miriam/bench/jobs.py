@@ -62,8 +62,8 @@ class TaskRecord:
 class JobRecord:
     """What a job found; tasks in the job's order. ``trace``: for ui.perfetto.dev, if asked for.
 
-    ``yields``: as in `Usage`. ``drift``: the largest median latency of its first task / the smallest - 1 over the parts of
-    a run in rounds.
+    ``yields``: as in `Usage`. ``drift``: the largest median latency of its first task / the
+    smallest - 1 over the parts of a run in rounds.
     """
 
     tasks: tuple[TaskRecord, ...]
@@ -73,7 +73,7 @@ class JobRecord:
     deep: Deep | None = None
     trace: bytes | None = None
     drift: float | None = None
-    yields: Sample = Sample(())
+    yields: Sample = field(default_factory=lambda: Sample(()))
 
 
 @dataclass(slots=True)

@@ -124,7 +124,7 @@ class RowFigures:
     point: Point = field(default_factory=Point)
     deep: Deep | None = None
     drift: float | None = None
-    yields: Sample = Sample(())
+    yields: Sample = field(default_factory=lambda: Sample(()))
 
     @property
     def tasks(self) -> tuple[TaskFigures, ...]:
