@@ -1,4 +1,4 @@
-"""Captured graphs as programs: bits of the capture, held by gates, refused where there is no way."""
+"""Captured graphs as programs: bits of the capture, held by gates, refused without a way."""
 
 from __future__ import annotations
 
