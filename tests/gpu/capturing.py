@@ -72,7 +72,7 @@ def captured_model(
     """``count`` captures of ``model`` on an input of ``shape``, made on ``stream``."""
     import torch
 
-    side = stream or torch.cuda.Stream()
+    side = stream or torch.cuda.Stream()  # type: ignore[no-untyped-call]
     captures = []
     with torch.no_grad():
         for _ in range(count):

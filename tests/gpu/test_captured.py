@@ -194,7 +194,11 @@ def network() -> torch.nn.Module:
     import torch
 
     torch.manual_seed(7)
-    return Net().cuda().eval().half().to(memory_format=torch.channels_last)
+    net: nn.Module = Net().cuda().eval().half()
+    for weight in net.parameters():
+        if weight.dim() == 4:
+            weight.data = weight.data.contiguous(memory_format=torch.channels_last)
+    return net
 
 
 SHAPE = (1, 3, 224, 224)
@@ -258,7 +262,7 @@ def test_a_pytorch_model_in_a_world_of_some_sms() -> None:
     world = devices.get("cuda:0:32")
     assert isinstance(world, CudaDevice)
     world.world.enter()
-    stream = torch.cuda.ExternalStream(int(world.world.stream(0)))
+    stream = torch.cuda.ExternalStream(int(world.world.stream(0)))  # type: ignore[no-untyped-call]
     model = captured_model(network(), SHAPE, 1, stream)
     picture = np.random.default_rng(1).standard_normal(SHAPE, np.float32)
     expected = model.replay(picture)
