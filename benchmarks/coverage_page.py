@@ -97,9 +97,9 @@ def figures(report: Mapping[str, Any]) -> dict[str, Any]:
         "refused": refused,
         "compiled": {arch: needs(found, arch) for arch in compiled},
         "notes": [
-            {"kernel": k["name"], "file": Path(k["path"]).name, "note": note.partition("\n")[0]}
+            {"kernel": k["name"], "file": Path(k["path"]).name, "note": note}
             for k in found
-            for note in k["notes"]
+            for note in (text.replace(f"{report['folder']}/", "") for text in k["notes"])
         ],
     }
 
