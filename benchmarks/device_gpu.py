@@ -216,6 +216,8 @@ def main() -> None:
         report.data["calls"] = host_calls(found)
         print(report.data["calls"], flush=True)
 
+    compiling = CudaDevice(found, found.whole(), counting=False)
+    report.part("compiling", lambda: compiling.kernels.load(programs.values()))
     report.part("costs, all SMs", lambda: doctor(None))
     report.part("calls", calls)
     for sms in WORLDS:

@@ -17,8 +17,9 @@ HEAD = """# The CUDA device on a GPU
 
 Measured on {gpu} (driver for CUDA {driver}, Miriam {miriam}, Python {python}, {date}) in
 {seconds} s by `python -m benchmarks.device_gpu OUT.json`; the figures are in
-`docs/results/data/h200-device.json`, and `python -m benchmarks.device_page` writes this page. Clocks were left as they were. "World" is a
-green context of so many SMs, or the whole GPU. All times are in us.
+`docs/results/data/h200-device.json`, and `python -m benchmarks.device_page` writes this page.
+Clocks were left as they were. A world is a green context of so many SMs, or the whole GPU. All
+times are in us.
 """
 TARGETS = """
 ## Targets

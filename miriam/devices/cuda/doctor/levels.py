@@ -133,7 +133,8 @@ def check_worlds(gpu: Gpu, where: Module) -> tuple[tuple[WorldReport, ...], tupl
             world = gpu.whole() if asked == gpu.sms else gpu.world(0, asked)
         except UsageError:
             continue
-        groups = (world.range[1] - world.range[0]) // gpu.group_sms
+        # All SMs may be more than all groups: the last ones make up no whole group.
+        groups = min(len(gpu.groups), (world.range[1] - world.range[0]) // gpu.group_sms)
         found[asked] = WorldReport(asked, world.sms, groups, world.ids(kernel))
     return tuple(found.values()), (_disjoint(gpu, kernel),)
 
