@@ -2,7 +2,8 @@
 
 For every (critical step, normal step) the shaded tree is evaluated beforehand: of its head
 shards within what is left over (Eq. 2, and leftover.py for what Eq. 2 does not see), the one with
-the best WIScore * OScore becomes the grant (sections 2 and 3 of arXiv 2307.04339). What is
+the best WIScore * OScore becomes the grant (sections 2 and 3 of arXiv 2307.04339). A normal step
+that gets none beside any critical step gets openings within a budget (ladder.py). What is
 dynamic, how much is left and where a shard ends, is the step's counter on the device. Alone, a
 normal step has the whole GPU: the original kernel when it is short, the elastic form, which can
 be asked to leave, when it is long.
@@ -11,9 +12,11 @@ be asked to leave, when it is long.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 
 from miriam.coordinator.gates import YIELD_TARGET_NS
+from miriam.coordinator.ladder import BUDGET, openings, rungs
 from miriam.coordinator.leftover import TimedStep, left_beside
 from miriam.coordinator.plan import (
     CLOSED,
@@ -27,6 +30,7 @@ from miriam.coordinator.plan import (
 )
 from miriam.coordinator.policy import Snapshot, Waiting, admit_in_flight
 from miriam.coordinator.task import Mix
+from miriam.errors import UsageError
 from miriam.kernels import GpuSpec
 from miriam.shrink import Critical, Overheads, Space
 
@@ -36,10 +40,19 @@ WAITING_NS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Miriam:
-    """Shards beside critical kernels, everything when alone."""
+    """Shards beside critical kernels, everything when alone.
+
+    ``budget``: share of a critical task's time alone that a normal step may cost it which could
+    run beside none of its steps (`ladder`); 0 lets such a step wait for the task to pause.
+    """
 
     name: str = "miriam"
     yield_target_ns: int = YIELD_TARGET_NS
+    budget: float = BUDGET
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.budget < inf:
+            raise UsageError("policy miriam budget", "a share, not negative", self.budget)
 
     def plan(self, mix: Mix) -> Plan:
         """A grant for every (critical step, normal step)."""
@@ -55,6 +68,10 @@ class Miriam:
         grants = {(c, n): self._table(mix, c, n) for c in mix.critical for n in mix.normal}
         return Plan(tuple(tasks), grants)
 
+    def rungs(self, mix: Mix) -> tuple[Plan, ...]:
+        """The ladder of plans for ``mix``, from closed to everything."""
+        return rungs(lambda budget: replace(self, budget=budget).plan(mix))
+
     def admit(self, mix: Mix, snapshot: Snapshot) -> Sequence[Waiting]:
         """Everything that has a free stream."""
         return admit_in_flight(mix, snapshot)
@@ -66,11 +83,27 @@ class Miriam:
         return StepPlan(Level.GRANT, Level.YIELD if long else Level.GATE)
 
     def _table(self, mix: Mix, critical: int, normal: int) -> GrantTable:
-        beside = _timed(mix, normal)
-        return tuple(
-            tuple(self._grant(mix.gpu, current, step) for step in beside)
-            for current in _timed(mix, critical)
-        )
+        current, beside = _timed(mix, critical), _timed(mix, normal)
+        places, firsts = _alike(current), _alike(beside)
+        columns = {
+            first: self._column(mix.gpu, current, places, beside[first]) for first in set(firsts)
+        }
+        return tuple(zip(*(columns[first] for first in firsts), strict=True))
+
+    def _column(
+        self,
+        gpu: GpuSpec,
+        critical: Sequence[TimedStep],
+        places: Sequence[int],
+        normal: TimedStep,
+    ) -> tuple[Grant, ...]:
+        """The grants of one normal step, beside every critical one; ``places`` as `_alike`."""
+        known = {place: self._grant(gpu, critical[place], normal) for place in set(places)}
+        grants = [known[place] for place in places]
+        if normal.step.rigid is None and all(grant == CLOSED for grant in grants):
+            for step, grant in openings(gpu, critical, normal, self.budget).items():
+                grants[step] = grant
+        return tuple(grants)
 
     def _grant(self, gpu: GpuSpec, critical: TimedStep, normal: TimedStep) -> Grant:
         room = left_beside(gpu, critical, normal)
@@ -87,6 +120,15 @@ class Miriam:
 def _timed(mix: Mix, task: int) -> tuple[TimedStep, ...]:
     steps = mix.tasks[task].program.steps
     return tuple(TimedStep(*pair) for pair in zip(steps, mix.step_ns[task], strict=True))
+
+
+def _alike(steps: Sequence[TimedStep]) -> list[int]:
+    """For each step the place of the first one that every decision takes for the same."""
+    first: dict[object, int] = {}
+    return [
+        first.setdefault((t.step.kernel, t.step.cost, t.step.rigid, t.alone_ns), place)
+        for place, t in enumerate(steps)
+    ]
 
 
 POLICY = Miriam()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from miriam.coordinator.plan import CLOSED, Grant, GrantTable, Plan
-from miriam.coordinator.policies.miriam import POLICY as MIRIAM
+from miriam.coordinator.policies.miriam import Miriam
 from miriam.coordinator.policy import Snapshot, Waiting, admit_in_flight
 from miriam.coordinator.task import Mix
 
@@ -24,7 +24,8 @@ class MiriamFixed:
 
     def plan(self, mix: Mix) -> Plan:
         """Miriam's plan with every column of its grants levelled."""
-        plan = MIRIAM.plan(mix)
+        # An opening beside one step would become one beside all of them.
+        plan = Miriam(budget=0).plan(mix)
         levelled = {pair: _levelled(table) for pair, table in plan.grants.items()}
         return replace(plan, grants=levelled)
 
