@@ -104,7 +104,7 @@ def test_a_cost_meets_its_target_by_the_figure_that_it_is_for() -> None:
     assert cost("launch", samples).met is None
 
 
-def row(connections: int | None, streams: int, p50_us: float, waited: int = 0) -> LockstepRow:
+def row(connections: int, streams: int, p50_us: float, waited: int = 0) -> LockstepRow:
     return LockstepRow(
         connections=connections,
         sms=8,
@@ -122,15 +122,14 @@ def row(connections: int | None, streams: int, p50_us: float, waited: int = 0) -
 def test_lockstep_names_the_setting_that_ends_it() -> None:
     from miriam.devices.cuda.doctor.traps import lockstep_finding
 
-    free = [row(None, 1, 101.0), row(32, 8, 120.0)]
-    assert lockstep_finding(free).state == "ok"
-    locked = [row(None, 1, 101.0), row(None, 8, 420.0), row(8, 8, 420.0), row(32, 8, 120.0)]
-    trap = lockstep_finding(locked)
+    rows = [row(8, 1, 101.0), row(8, 8, 420.0), row(32, 8, 120.0)]
+    assert lockstep_finding(rows, 32).state == "ok"
+    trap = lockstep_finding(rows, 8)
     assert trap.state == "trap"
     assert "x4.20 beside 8 streams" in trap.value
     assert "CUDA_DEVICE_MAX_CONNECTIONS=32" in trap.advice
     # Its own time may be short when all that it waited for came before its first kernel.
-    assert lockstep_finding([row(None, 1, 101.0, waited=9)]).state == "trap"
+    assert lockstep_finding([row(8, 1, 101.0, waited=9)], 8).state == "trap"
 
 
 def test_the_table_shows_everything_and_what_to_do() -> None:
@@ -143,7 +142,7 @@ def test_the_table_shows_everything_and_what_to_do() -> None:
         worlds=(WorldReport(16, 16, 2, (0, 1, 2, 3, 8)),),
         costs=(Cost("gate", 1.5, 2.0, 200, 1.0),),
         findings=(Finding("lockstep", "trap", "x4.2", "it waits", "set this [32]"),),
-        lockstep=(row(None, 8, 420.0),),
+        lockstep=(row(8, 8, 420.0),),
     )
     machine = (Finding("g++", "missing", "not on PATH", "verify needs it", "install g++"),)
     report = DoctorReport(

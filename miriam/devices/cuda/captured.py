@@ -151,9 +151,11 @@ def _kernel(part: Sequence[Node]) -> Any:
 
 
 def _function(parameters: Any) -> Function:
-    handle = parameters.func
+    # A copy: what the parameters hand out ends with them.
+    handle = driver.CUfunction(int(parameters.func))
     if not int(handle):
-        handle = ask(driver.cuKernelGetFunction(parameters.kern))
+        kernel = driver.CUkernel(int(parameters.kern))
+        handle = ask(driver.cuKernelGetFunction(kernel))
     ask(driver.cuFuncLoad(handle))
     return Function(handle, ask(driver.cuFuncGetName(handle)).decode())
 

@@ -12,7 +12,7 @@ struct Gate {
   // A step that has all its blocks claimed needs no gate: `counter` is null before a step.
   unsigned count;
   const volatile unsigned* counter;
-  const volatile unsigned* abort;   // not 0: let everything through
+  const volatile unsigned* abort;   // in the host's memory; not 0: let everything through
   unsigned* late;                   // counts the gates that opened because their time was up
   unsigned* shrunk;                 // as in MiriamLaunch, for the launch behind the gate; or null
   unsigned long long limit_ns;
@@ -38,7 +38,12 @@ static __device__ bool is_open(const Gate& gate) {
     }
     if (least > 0) return true;
   }
-  return *gate.abort != 0;
+  return false;
+}
+
+// Looks at the host's memory take as long as several at the GPU's, hence not at every turn.
+static __device__ bool is_aborted(const volatile unsigned* abort, unsigned turn) {
+  return turn % 16 == 0 && *abort != 0;
 }
 
 static __device__ void wait(const Gate& gate) {
@@ -47,7 +52,7 @@ static __device__ void wait(const Gate& gate) {
   const unsigned long long number = atomicAdd(gate.waits, 1ull) % WAITS;
   gate.waits[1 + 2 * number] = since;
   gate.waits[2 + 2 * number] = gate.lane;
-  while (!is_open(gate)) {
+  for (unsigned turn = 0; !is_open(gate) && !is_aborted(gate.abort, turn); ++turn) {
     __nanosleep(200);
     if (now_ns() > until) {
       atomicAdd(gate.late, 1u);
@@ -79,7 +84,8 @@ extern "C" __global__ void miriam_border(const Border border) {
   border.at[border.lane] = round + 1;
   __threadfence();
   const unsigned long long until = now_ns() + border.limit_ns;
-  while (atomicAdd(border.round, 0u) == round && *border.abort == 0) {
+  for (unsigned turn = 0; atomicAdd(border.round, 0u) == round; ++turn) {
+    if (is_aborted(border.abort, turn)) return;
     bool all = true;
     for (unsigned i = 0; i < border.lanes; ++i) {
       all = all && (border.running[i] == 0 || border.at[i] == round + 1);
@@ -100,9 +106,8 @@ extern "C" __global__ void miriam_now(unsigned long long* time) { *time = now_ns
 
 // Whether the body of a WHILE node runs (once more): until all blocks of the step are claimed.
 extern "C" __global__ void miriam_again(
-    const volatile unsigned* counter, unsigned count, const volatile unsigned* abort,
-    Handle handle) {
-  cudaGraphSetConditional(handle, *counter < count && *abort == 0);
+    const volatile unsigned* counter, unsigned count, Handle handle) {
+  cudaGraphSetConditional(handle, *counter < count);
 }
 
 // Marks the SM that each block runs on.

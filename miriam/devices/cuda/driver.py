@@ -9,6 +9,9 @@ from miriam.errors import DeviceError, MissingCapabilityError
 
 # Loading a function later would wait for running kernels, and a gate may be what they wait for.
 os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")
+# Streams beyond this number share hardware queues, 8 by default: a critical request then waits
+# behind a gate that waits for it (measured, docs/results/device.md).
+os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
 
 try:
     from cuda.bindings import driver

@@ -76,10 +76,10 @@ WAITS_BYTES = 8 * (1 + 2 * WAITS)
 class Controls:
     """The control words of a session: addresses, and the kernels that ask them.
 
-    ``rows``: ``slots`` rows of ``width`` words. ``abort``: not 0 lets all gates open and all claims
-    end. ``late``: how many gates opened because ``limit_ns`` were up. ``confined``: whether rows
-    name sets of SMs. ``waits``: where gates write when they found themselves shut. ``borders``:
-    the words of borders, 0 where there are none; ``lanes``: of all tasks together.
+    ``rows``: ``slots`` rows of ``width`` words. ``abort``: a word of the host's memory, not 0 opens
+    all gates. ``late``: how many gates opened because ``limit_ns`` were up. ``confined``: whether
+    rows name sets of SMs. ``waits``: where gates write when they found themselves shut.
+    ``borders``: the words of borders, 0 where there are none; ``lanes``: of all tasks together.
     """
 
     gate: Function
@@ -355,7 +355,6 @@ class _Recorder:
         arguments = [
             ctypes.c_void_p(self._place.counter),
             ctypes.c_uint(self._blocks),
-            ctypes.c_void_p(self._controls.abort),
             ctypes.c_ulonglong(int(condition)),
         ]
         self._controls.again.launch(stream, (1, 1, 1), (1, 1, 1), arguments)

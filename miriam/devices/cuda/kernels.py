@@ -72,7 +72,8 @@ class Kernels:
 
     def _load_elastic(self, steps: Iterable[Step]) -> None:
         wanted: _Wanted = defaultdict(lambda: defaultdict(list))
-        for kernel in {_key(s.kernel): s.kernel for s in steps if s.rigid is None}.values():
+        kernels = {(_key(s.kernel), s.kernel.threads): s.kernel for s in steps if s.rigid is None}
+        for kernel in kernels.values():
             self._want(wanted, kernel)
         jobs = [
             Job(self._made(source).source, source, tuple(entries), self._arch, defines=defines)

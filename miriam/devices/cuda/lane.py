@@ -19,17 +19,24 @@ class Lane:
 
     ``began`` and ``ended`` are events that the graph records: before its first kernel, and when
     its outputs are in the host's memory; ``announced``, before it writes the control words.
-    ``side`` is for what runs beside the chain of steps. ``number``: its own in the session.
+    ``side``, of the same priority, records what runs beside the chain of steps; lanes share it.
+    ``number``: its own in the session.
     """
 
     def __init__(
-        self, task: Task, world: World, priority: int, buffers: Buffers, number: int = 0
+        self,
+        task: Task,
+        world: World,
+        priority: int,
+        buffers: Buffers,
+        side: Any,
+        number: int = 0,
     ) -> None:
         self.task, self.number, self.world, self.buffers = task, number, world, buffers
         self.graph: Graph | None = None
         self.runs: Runs | None = None
         world.enter()
-        self.stream, self.side = world.stream(priority), world.stream(priority)
+        self.stream, self.side = world.stream(priority), side
         self.began, self.ended, self.announced = (ask(driver.cuEventCreate(0)) for _ in range(3))
 
     def mark(self, event: Any) -> None:
@@ -68,5 +75,4 @@ class Lane:
             self.graph.destroy()
         for event in (self.began, self.ended, self.announced):
             ask(driver.cuEventDestroy(event))
-        for stream in (self.stream, self.side):
-            ask(driver.cuStreamDestroy(stream))
+        ask(driver.cuStreamDestroy(self.stream))

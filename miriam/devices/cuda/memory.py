@@ -27,6 +27,8 @@ class Memory:
         address = int(ask(driver.cuMemAlloc(size_bytes)))
         self._device.append(address)
         ask(driver.cuMemsetD8(address, 0, size_bytes))
+        # On the legacy stream, for which ours do not wait.
+        ask(driver.cuStreamSynchronize(driver.CUstream(0)))
         return address
 
     def host(self, size_bytes: int) -> tuple[int, NDArray[np.uint8]]:

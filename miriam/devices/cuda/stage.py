@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from miriam.devices.cuda.memory import Memory, upload
 from miriam.devices.cuda.profile import StepProfile, resident_blocks
 from miriam.devices.cuda.waits import Waits
 from miriam.devices.cuda.words import Layout
+from miriam.devices.cuda.world import World
 from miriam.errors import DeviceError, MissingCapabilityError
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class Stage:
         self._watched = sorted({critical for critical, _ in plan.grants})
         self.enter()
         self._side = device.world.stream(-(2**31))
+        self._sides: dict[tuple[World, int], Any] = {}
         slots = [(t, i) for t in self._watched for i in range(mix.tasks[t].in_flight)]
         self._slots = {slot: number for number, slot in enumerate(slots)}
         self.waits = Waits(self._memory)
@@ -111,21 +113,20 @@ class Stage:
             captured = self._device.captured_as(task.program)
             if captured is not None:
                 captured.give_back()
-        ask(driver.cuStreamDestroy(self._side))
+        for stream in (self._side, *self._sides.values()):
+            ask(driver.cuStreamDestroy(stream))
         self._memory.free()
 
     def _let_go(self) -> None:
-        """Open all gates for good, and let no block claim any more."""
-        controls = self._controls
-        words = controls.width * controls.slots
-        ask(driver.cuMemsetD32Async(controls.abort, 1, 1, self._side))
-        ask(driver.cuMemsetD32Async(controls.rows, 0, words, self._side))
+        """Open all gates for good, by a word that needs no stream: one might wait behind a gate."""
+        self._abort[0] = 1
 
     def _make_controls(self, slots: int) -> Controls:
         idle = self._layout.idle()
         rows = self._memory.device(idle.nbytes * slots)
         upload(rows, np.tile(idle, slots))
-        flags = self._memory.device(8)
+        abort, view = self._memory.host(4)
+        self._abort = view.view(np.uint32)
         module = self._device.controls
         lanes = sum(task.in_flight for task in self._mix.tasks)
         bordered = any(task.borders for task in self._plan.tasks)
@@ -136,8 +137,8 @@ class Stage:
             rows=rows,
             width=self._layout.width,
             slots=slots,
-            abort=flags,
-            late=flags + 4,
+            abort=abort,
+            late=self._memory.device(4),
             limit_ns=GATE_LIMIT_NS,
             confined=any(g.sms for table in grants for row in table for g in row),
             waits=self.waits.address,
@@ -159,13 +160,21 @@ class Stage:
             known = weights if captured is None else captured.addresses(request)
             buffers = Buffers(work.program, known, self._memory)
             priority = plan.stream_priority - least
-            lane = Lane(work, world, priority, buffers, next(self._numbers))
+            side = self._side_stream(world, priority)
+            lane = Lane(work, world, priority, buffers, side, next(self._numbers))
             lanes.append(lane)
             if work.critical:
                 self._record_critical(lane, task, request, table)
             else:
                 self._record_normal(lane, task, request)
         return lanes
+
+    def _side_stream(self, world: World, priority: int) -> Any:
+        """The stream on which branches are recorded: a stream each would use up the connections."""
+        if (world, priority) not in self._sides:
+            world.enter()
+            self._sides[world, priority] = world.stream(priority)
+        return self._sides[world, priority]
 
     def _borrow(self, task: int) -> None:
         """Take the memory of a captured program; nothing for one whose kernels have source."""

@@ -35,7 +35,9 @@ from miriam.devices.cuda.memory import Memory
 from miriam.devices.cuda.world import gpu
 from miriam.errors import DeviceError
 
-CONNECTIONS = (None, 1, 8, 32)
+CONNECTIONS = (1, 8, 32)
+"""8 is the driver's own setting, 32 the one that Miriam makes where there is none."""
+
 STREAMS = (1, 2, 8, 16)
 
 _TRIALS = 15
@@ -90,7 +92,8 @@ class _Pair:
 
     def _lane(self, task: Task, priority: int) -> Lane:
         buffers = Buffers(task.program, {}, self._memory)
-        return Lane(task, self._device.world, priority, buffers)
+        side = self._device.world.stream(priority)
+        return Lane(task, self._device.world, priority, buffers, side)
 
     def _record_critical(self) -> None:
         lane = self.critical
@@ -128,7 +131,7 @@ class _Pair:
         return (times, outlasted) if running else None
 
 
-def _rows(ordinal: int, sms: int, connections: int | None) -> list[LockstepRow]:
+def _rows(ordinal: int, sms: int, connections: int) -> list[LockstepRow]:
     found = gpu(ordinal)
     device = CudaDevice(
         found, found.whole() if sms == found.sms else found.world(0, sms), counting=False
@@ -160,10 +163,7 @@ def lockstep(ordinal: int, sms: int, environment: Mapping[str, str]) -> tuple[Lo
     """The rows of each value of CUDA_DEVICE_MAX_CONNECTIONS; DeviceError where a child fails."""
     rows: list[LockstepRow] = []
     for connections in CONNECTIONS:
-        settings = dict(environment)
-        settings.pop(_VARIABLE, None)
-        if connections is not None:
-            settings[_VARIABLE] = str(connections)
+        settings = {**environment, _VARIABLE: str(connections)}
         command = [sys.executable, "-m", __name__, str(ordinal), str(sms)]
         try:
             done = subprocess.run(
@@ -184,8 +184,7 @@ _VARIABLE = "CUDA_DEVICE_MAX_CONNECTIONS"
 def main(arguments: Sequence[str]) -> None:
     """Print the rows of this process's setting."""
     ordinal, sms = map(int, arguments)
-    connections = os.environ.get(_VARIABLE)
-    rows = _rows(ordinal, sms, int(connections) if connections else None)
+    rows = _rows(ordinal, sms, int(os.environ[_VARIABLE]))
     sys.stdout.buffer.write(msgspec.json.encode(rows))
 
 

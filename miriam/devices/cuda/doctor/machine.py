@@ -106,13 +106,13 @@ def _settings(environment: Mapping[str, str]) -> Iterator[Finding]:
         "" if blocking in ("", "0") else "unset it",
     )
     connections = environment.get("CUDA_DEVICE_MAX_CONNECTIONS", "")
-    few = connections.isdecimal() and int(connections) < 8
+    few = connections.isdecimal() and int(connections) < 32
     yield Finding(
         "CUDA_DEVICE_MAX_CONNECTIONS",
         "trap" if few else "ok",
-        connections or "not set (8)",
+        connections or "not set (Miriam sets 32)",
         "streams beyond it share a hardware queue, and one may wait behind another",
-        "unset it, or set it to 32" if few else "",
+        "unset it" if few else "",
     )
 
 

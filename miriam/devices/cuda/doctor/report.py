@@ -67,12 +67,12 @@ class WorldReport(msgspec.Struct, frozen=True):
 class LockstepRow(msgspec.Struct, frozen=True):
     """A critical graph beside ``streams`` normal ones that leave it room on every SM.
 
-    ``connections``: CUDA_DEVICE_MAX_CONNECTIONS, null where it is not set. ``kind``: small kernels
+    ``connections``: CUDA_DEVICE_MAX_CONNECTIONS. ``kind``: small kernels
     as they are, or yield forms of which one block may go on. ``start_us``: from submission to its
     first kernel. ``waited``: how often all normal graphs were done when it was.
     """
 
-    connections: int | None
+    connections: int
     sms: int
     kind: Kind
     streams: int

@@ -94,7 +94,8 @@ class Subject:
         self._memory = Memory()
         weights = {b.name: self._memory.device(b.bytes) for b in program.named("weight")}
         buffers = Buffers(program, weights, self._memory)
-        self.lane = Lane(Task(program.name, program), device.world, 0, buffers)
+        self._side = device.world.stream(0)
+        self.lane = Lane(Task(program.name, program), device.world, 0, buffers, self._side)
         self.urgent = device.world.stream(-(2**31))
         self.width = SM_WORDS + len(program.steps)
         flags = self._memory.device(8)

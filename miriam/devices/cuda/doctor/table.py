@@ -58,7 +58,7 @@ _LOCKSTEP_HEADS = ("connections", "beside", "streams", "alone us", "p50 us", "p9
 
 
 def _lockstep(row: LockstepRow) -> tuple[str | Text, ...]:
-    setting = "default" if row.connections is None else str(row.connections)
+    setting = str(row.connections)
     times = (f"{t:.0f}" for t in (row.alone_us, row.p50_us, row.p99_us, row.start_us))
     kind = Text(row.kind, "red" if row.locked else "")
     return setting, kind, str(row.streams), *times

@@ -33,7 +33,8 @@ def check_lockstep(ordinal: int, sms: int) -> tuple[tuple[Finding, ...], tuple[L
     except DeviceError as error:
         why = "whether a critical graph waits for others could not be measured"
         return (Finding("lockstep", "missing", str(error), why),), ()
-    return (lockstep_finding(rows),), rows
+    setting = int(os.environ["CUDA_DEVICE_MAX_CONNECTIONS"])
+    return (lockstep_finding(rows, setting),), rows
 
 
 def _loading() -> Finding:
@@ -135,20 +136,20 @@ def _waits(subject: Subject, stream: Any) -> bool:
     return waited
 
 
-def lockstep_finding(rows: Sequence[LockstepRow]) -> Finding:
-    """What the rows say about this process's setting, and which setting would be better."""
+def lockstep_finding(rows: Sequence[LockstepRow], connections: int) -> Finding:
+    """What the rows say about ``connections``, this process's setting, and which would be better."""
     why = "a critical graph that waits for normal ones has their latency"
     by_setting = {c: [r for r in rows if r.connections == c] for c in {r.connections for r in rows}}
-    if not by_setting.get(None):
+    if not by_setting.get(connections):
         return Finding("lockstep", "missing", "no critical request met a normal one", why)
-    worst = max(by_setting[None], key=lambda row: row.ratio)
+    worst = max(by_setting[connections], key=lambda row: row.ratio)
     value = (
         f"x{worst.ratio:.2f} beside {worst.streams} streams ({worst.kind}, {worst.sms} SMs),"
-        f" first kernel after {max(r.start_us for r in by_setting[None]):.0f} us"
+        f" first kernel after {max(r.start_us for r in by_setting[connections]):.0f} us"
     )
-    if not any(row.locked for row in by_setting[None]):
+    if not any(row.locked for row in by_setting[connections]):
         return Finding("lockstep", "ok", value, why)
-    free = [c for c, found in by_setting.items() if c and not any(row.locked for row in found)]
+    free = [c for c, found in by_setting.items() if not any(row.locked for row in found)]
     advice = (
         f"set CUDA_DEVICE_MAX_CONNECTIONS={max(free)}"
         if free
