@@ -137,7 +137,7 @@ def _waits(subject: Subject, stream: Any) -> bool:
 
 
 def lockstep_finding(rows: Sequence[LockstepRow], connections: int) -> Finding:
-    """What the rows say about ``connections``, this process's setting, and which would be better."""
+    """What the rows say about the setting ``connections``, and which one would be better."""
     why = "a critical graph that waits for normal ones has their latency"
     by_setting = {c: [r for r in rows if r.connections == c] for c in {r.connections for r in rows}}
     if not by_setting.get(connections):

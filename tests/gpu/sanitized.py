@@ -1,0 +1,60 @@
+"""Runs every yield form of some networks once, words open: for a sanitizer to watch.
+
+``python -m tests.gpu.sanitized NETWORK ...``
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Sequence
+
+from miriam import models
+from miriam.devices.cuda.buffers import Buffers
+from miriam.devices.cuda.device import CudaDevice
+from miriam.devices.cuda.driver import ask, driver
+from miriam.devices.cuda.memory import Memory
+from miriam.devices.cuda.world import gpu
+from miriam.elastic.launch import Control, launch_bytes
+from miriam.kernels import Program
+
+
+def run(device: CudaDevice, program: Program) -> int:
+    """Launch each form of each step; how many launches that were."""
+    device.kernels.load([program])
+    memory, stream, launches = Memory(), device.world.stream(0), 0
+    counter = memory.device(4)
+    weights = {b.name: memory.device(b.bytes) for b in program.named("weight")}
+    buffers = Buffers(program, weights, memory)
+    for step in {(s.kernel.name, s.kernel.blocks): s for s in program.steps}.values():
+        kernel = step.kernel
+        for variant in kernel.variants:
+            for form in device.kernels.forms(step, variant.threads):
+                ask(driver.cuMemsetD32Async(counter, 0, 1, stream))
+                launch = launch_bytes(
+                    kernel.grid, 0, kernel.blocks, Control(counter), block=kernel.block
+                )
+                words = (ctypes.c_char * len(launch)).from_buffer_copy(launch)
+                block = (variant.threads, 1, 1)
+                if variant.threads == kernel.threads:
+                    block = (kernel.block.x, kernel.block.y, kernel.block.z)
+                width = min(kernel.blocks, 7)
+                arguments = [words, *buffers.arguments(step)]
+                shared_bytes = kernel.dynamic_shared_bytes
+                form.function.launch(stream, (width, 1, 1), block, arguments, shared_bytes)
+                ask(driver.cuStreamSynchronize(stream))
+                launches += 1
+    memory.free()
+    return launches
+
+
+def main(networks: Sequence[str]) -> None:
+    """Run the networks on the first GPU."""
+    found = gpu(0)
+    device = CudaDevice(found, found.whole(), counting=True)
+    for network in networks:
+        print(network, run(device, models.load(network, found.arch)), "launches", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
