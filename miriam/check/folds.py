@@ -29,7 +29,7 @@ def folded_forms(
         except UsageError:
             continue
         for form in forms:
-            entries[f"block/{fold} {form}"] = kernel.entry(form, launch.name, fold)
+            entries[f"block/{fold} {form}"] = kernel.entry(form, launch.name, fold, launch.block)
     if kernel.any_threads and not kernel.whole_warps:
         odd = Random(launch.name).randrange(1, launch.block.size + 1, 2)
         for name, count in (("block/all", 1), ("block/odd", odd)):

@@ -6,8 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from miriam.errors import UnknownNameError, UsageError
+from miriam.kernels import Dim3
 
 _WARP = 32
+
+
+def _check_fold(fold: int) -> None:
+    if fold < 1:
+        raise UsageError("fold", "at least 1", fold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +64,27 @@ class ElasticKernel:
     any_threads: bool = False
     whole_warps: bool = False
 
-    def entry(self, form: str, instance: str | None = None, fold: int = 1) -> str:
+    def entry(
+        self, form: str, instance: str | None = None, fold: int = 1, block: Dim3 | None = None
+    ) -> str:
         """The name expression of ``form`` (``slice``, ``persistent``, ``yield``).
 
         ``instance`` is the original's, with template arguments: ``blur<4>`` gives
-        ``blur__slice<4>``, and with a ``fold`` of 2, for two logical threads on each physical
-        one, ``blur__block_slice<2, 4>``. UnknownNameError for a form that the kernel does not
-        have, UsageError for a fold below 1.
+        ``blur__slice<4>``. With a ``fold`` of 2, for two logical threads on each physical one,
+        it gives ``blur__block_slice<2, 64, 1, 1, 4>`` where the logical ``block`` is (64, 1, 1),
+        or ``blur__block_slice<0, 4>`` if that runs on any number of threads of any block.
+        UnknownNameError for a form that the kernel does not have, UsageError for a fold below 1,
+        and where the form depends on the block and none is given.
         """
         _, bracket, arguments = (instance or "").partition("<")
         if fold == 1:
             return f"{self._named(self.entries, form)}{bracket}{arguments}"
-        if fold < 1:
-            raise UsageError("fold", "at least 1", fold)
-        entry = self._named(self.block_entries, form)
-        first = 0 if self.any_threads else fold
+        _check_fold(fold)
+        entry, first = self._named(self.block_entries, form), "0"
+        if not self.any_threads:
+            if block is None:
+                raise UsageError(f"block of kernel {self.name}", "given with a fold", block)
+            first = f"{fold}, {block.x}, {block.y}, {block.z}"
         return f"{entry}<{first}, {arguments}" if bracket else f"{entry}<{first}>"
 
     def physical_threads(self, threads: int, fold: int) -> int:
@@ -80,8 +92,7 @@ class ElasticKernel:
 
         UsageError for a fold below 1 and where warps would not stay whole.
         """
-        if fold < 1:
-            raise UsageError("fold", "at least 1", fold)
+        _check_fold(fold)
         physical = -(-threads // fold)
         if fold > 1 and self.whole_warps and (physical % _WARP or threads % _WARP):
             rule = f"one that leaves whole warps of {threads} threads"

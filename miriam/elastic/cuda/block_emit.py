@@ -9,7 +9,9 @@ from miriam.elastic.cuda.render import Edit, line_directive, render
 from miriam.elastic.cuda.signature import block_bounds
 from miriam.elastic.cuda.split import Split
 
-_TYPE = "MiriamThreads<miriam_fold>"
+_FOLDED = "MiriamFolded<miriam_fold, miriam_x, miriam_y, miriam_z>"
+_FOLD = "int miriam_fold"
+_SHAPE = ("unsigned miriam_x", "unsigned miriam_y", "unsigned miriam_z")
 _THREADS = "miriam_threads"
 _GIVEN = ("miriam_index", "miriam_shape(miriam)", "miriam_grid(miriam)")
 
@@ -48,7 +50,7 @@ def block_kernel(block: Block, indices: str, edits: list[Edit]) -> str:
     given = ("const MiriamLaunch miriam", *parts.given)
     after = f" {tail}" if tail else ""
     for form in FORMS:
-        lines.append(_template(parts.template, ("int miriam_fold",)))
+        lines.append(_template(parts.template, (_FOLD, *(_SHAPE if split else ()))))
         lines.append(
             f"{listed(f'{head} {item.name}__block_{form}', given)}{after} "
             f"{_statements(form, block, name)}"
@@ -59,11 +61,13 @@ def block_kernel(block: Block, indices: str, edits: list[Edit]) -> str:
 def _statements(form: str, block: Block, name: str) -> str:
     parts = block.subject.signature
     warps, rows = (str(flag).lower() for flag in (block.warps, block.rows))
-    opening = f"const {_TYPE} {_THREADS}(miriam, {warps}, {rows});"
+    kind = "MiriamThreads" if block.fission is None else _FOLDED
+    opening = f"const {kind} {_THREADS}(miriam, {warps}, {rows});"
     index = f"const uint3 miriam_index = {logical_block(form)};"
     if block.fission is not None:
         types = [f"decltype({_THREADS})", *([parts.arguments[1:-1]] if parts.arguments else [])]
-        given = (_THREADS, *_GIVEN, *parts.forwarded)
+        shape = "dim3(miriam_x, miriam_y, miriam_z)"
+        given = (_THREADS, _GIVEN[0], shape, _GIVEN[2], *parts.forwarded)
         call = listed(f"{name}<{', '.join(types)}>", given, indent=4).lstrip()
         return block_wrapper(form, opening, (index, f"{call};"), apart=block.apart)
     given = (f"{_THREADS}.at(miriam_t)", *_GIVEN, *parts.forwarded)

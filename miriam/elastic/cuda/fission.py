@@ -14,6 +14,7 @@ from tree_sitter import Node
 from miriam.elastic.cuda.levels import Levels
 from miriam.elastic.cuda.outline import Outline, condition, meetings, outline
 from miriam.elastic.cuda.regions import Regions, cut, returns
+from miriam.elastic.cuda.remade import remakable
 from miriam.elastic.cuda.scalars import Scalars, objects, parts
 from miriam.elastic.cuda.subject import Refusal, Subject
 from miriam.elastic.cuda.syntax import find, text
@@ -71,7 +72,9 @@ def split(subject: Subject) -> Fission | Refusal:
         return drawn
     found = variables(kernel.core)
     scalars = Scalars(subject.reached, drawn, levels, facts, found)
-    made = Fission(subject, drawn, scalars, cut(drawn, scalars, found), found)
+    again = remakable(found, scalars, Writes(subject.reached))
+    regions = cut(drawn, scalars, found, again)
+    made = Fission(subject, drawn, scalars, regions, found)
     return next(_problems(made, levels), made)
 
 
@@ -157,7 +160,7 @@ def _several(made: Fission, holder: Node) -> bool:
 def _lambdas(made: Fission) -> Iterator[Refusal]:
     """lambda-copy: a lambda that is made again would see other values than the first one."""
     writes = Writes(made.subject.reached)
-    for function in {v for again in made.regions.again.values() for v in again}:
+    for function in sorted(_remade_lambdas(made), key=lambda v: v.start):
         whole = function.value
         captures = whole.child_by_field_name("captures") if whole is not None else None
         if whole is None or captures is None:
@@ -181,6 +184,10 @@ def _lambdas(made: Fission) -> Iterator[Refusal]:
             yield Refusal("lambda-copy", detail, function.holder.start_byte)
 
 
+def _remade_lambdas(made: Fission) -> list[Variable]:
+    return [v for v in made.variables if v.kind == "lambda" and v in made.regions.remade]
+
+
 def _jumps(made: Fission) -> Iterator[Refusal]:
     """A region is left other than by a return, or returns a value."""
     for region in made.regions.found:
@@ -200,9 +207,9 @@ def _strays(made: Fission) -> Iterator[Refusal]:
             if not inside and not any(_is_in(use, n) for n in known):
                 detail = f"{each.name}, which differs from thread to thread, outside a region"
                 yield Refusal("variable-kind", detail, use.start_byte)
-    for function in {v for again in made.regions.again.values() for v in again}:
+    for function in _remade_lambdas(made):
         for use in function.uses:
-            if made.regions.at(use.start_byte) is None:
+            if made.regions.at(use.start_byte) is None and not any(_is_in(use, n) for n in known):
                 detail = f"{function.name} is called outside a region"
                 yield Refusal("lambda-copy", detail, use.start_byte)
 

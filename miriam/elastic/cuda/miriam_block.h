@@ -1,13 +1,14 @@
-// What the block forms need besides miriam_elastic.h: N logical threads on each physical one.
+// What the block forms need besides miriam_elastic.h: several logical threads on a physical one.
 //
 // Launch a block form with a one-dimensional block of P threads and the logical block's shape in
 // MiriamLaunch. Logical thread t, counted x first, runs on physical thread t % P: where both sizes
 // are multiples of 32, the lanes of a logical warp are those of a physical one.
 //
-//   kernel__block_slice<N>, kernel__block_persistent<N>, kernel__block_yield<N>
+//   kernel__block_slice<0>            a kernel without barriers, on any P and any logical block
+//   kernel__block_slice<N, X, Y, Z>   one with barriers: N logical threads of a block of this shape
+//                                     on each of P = X * Y * Z / N threads, rounded up
 //
-// as the forms without `block`. With N = 0, which only kernels without barriers have, P may be any
-// number. Otherwise P has to be the logical threads over N, rounded up; the form traps if it is not.
+// and so persistent and yield. A form traps where it is not launched as it was compiled.
 #ifndef MIRIAM_BLOCK_H
 #define MIRIAM_BLOCK_H
 
@@ -37,40 +38,70 @@ static __device__ __forceinline__ dim3 miriam_shape(const MiriamLaunch& launch) 
   return dim3(launch.block_x, launch.block_y, launch.block_z);
 }
 
-// The logical threads of a block, and the index function that gives their coordinates.
-template <int Fold>
+// Coordinates of logical thread `thread` of a block of `x` times `y` times more: computed.
+static __device__ __forceinline__ uint3 miriam_unflat(unsigned thread, unsigned x, unsigned y) {
+  uint3 index;
+  index.x = thread;
+  index.y = index.z = 0;
+  // Divisions inside branches: a block of one row needs none.
+  if (thread >= x) {
+    index.y = thread / x;
+    index.x = thread - index.y * x;
+    if (index.y >= y) {
+      index.z = index.y / y;
+      index.y = index.y - index.z * y;
+    }
+  }
+  return index;
+}
+
+// What a launch has to fit: `warps` where logical warps have to be physical ones, `rows` where the
+// kernel takes the threads of a row for whole warps.
+static __device__ __forceinline__ void miriam_check(const MiriamLaunch& launch, unsigned count,
+                                                    bool warps, bool rows) {
+  if (count == 0 || blockDim.y != 1 || blockDim.z != 1) miriam_stop();
+  if (warps && (blockDim.x % 32 != 0 || count % 32 != 0)) miriam_stop();
+  if (rows && launch.block_x % 32 != 0) miriam_stop();
+}
+
+// The logical threads of a block that is only known at launch.
 struct MiriamThreads {
-  static constexpr int fold = Fold;
-  static constexpr bool all = true;  // nobody returns before the others
   unsigned x, y, count;
 
-  // Where `warps` is asked for, logical warps have to be physical ones; `rows`: and rows of them.
   __device__ __forceinline__ MiriamThreads(const MiriamLaunch& launch, bool warps, bool rows)
       : x(launch.block_x), y(launch.block_y), count(x * y * launch.block_z) {
-    if (count == 0 || blockDim.y != 1 || blockDim.z != 1) miriam_stop();
-    if (fold != 0 && blockDim.x != miriam_folded(count, fold)) miriam_stop();
-    if (warps && (blockDim.x % 32 != 0 || count % 32 != 0)) miriam_stop();
-    if (rows && x % 32 != 0) miriam_stop();
+    miriam_check(launch, count, warps, rows);
   }
+  __device__ __forceinline__ uint3 at(unsigned thread) const { return miriam_unflat(thread, x, y); }
+};
 
+// `Fold` logical threads of a block of this shape on each physical one.
+template <int Fold, unsigned X, unsigned Y, unsigned Z>
+struct MiriamFolded {
+  static constexpr int fold = Fold;
+  static constexpr unsigned count = X * Y * Z, physical = miriam_folded(count, Fold);
+  static constexpr bool all = true;  // nobody returns before the others
+
+  __device__ __forceinline__ MiriamFolded(const MiriamLaunch& launch, bool warps, bool rows) {
+    miriam_check(launch, count, warps, rows);
+    if (launch.block_x != X || launch.block_y != Y || launch.block_z != Z) miriam_stop();
+    if (blockDim.x != physical) miriam_stop();
+  }
   // Whether this physical thread has an n-th logical one.
   __device__ __forceinline__ bool runs(int n) const {
-    return n == 0 || threadIdx.x + n * blockDim.x < count;
+    return (n + 1) * physical <= count || threadIdx.x + n * physical < count;
   }
-
-  // Computed in the kernel. Divisions inside branches: a block of one row needs none.
-  __device__ __forceinline__ uint3 at(unsigned thread) const {
+  __device__ __forceinline__ uint3 at(int n) const {
+    unsigned thread = threadIdx.x + n * physical;
+#ifndef __MIRIAM_HOST__
+    // What follows from it is cheaper to compute in each region than to keep for all of them.
+    asm volatile("" : "+r"(thread));
+    __builtin_assume(thread < count);
+#endif
+    if (Y * Z != 1) return miriam_unflat(thread, X, Y);
     uint3 index;
     index.x = thread;
     index.y = index.z = 0;
-    if (thread >= x) {
-      index.y = thread / x;
-      index.x = thread - index.y * x;
-      if (index.y >= y) {
-        index.z = index.y / y;
-        index.y = index.y - index.z * y;
-      }
-    }
     return index;
   }
 };
@@ -80,7 +111,7 @@ template <class Threads, class Work>
 __device__ __forceinline__ void miriam_each(const Threads& threads, const Work& work) {
 #pragma unroll
   for (int n = 0; n < Threads::fold; ++n) {
-    if (threads.runs(n)) work(n, threads.at(threadIdx.x + n * blockDim.x));
+    if (threads.runs(n)) work(n, threads.at(n));
   }
 }
 

@@ -53,16 +53,15 @@ class Region:
 
 @dataclass(slots=True)
 class Regions:
-    """The regions of a body, and what their variables become.
+    """The regions of a body, and what becomes of the variables that cross from one to another.
 
-    ``expanded``: those with a copy per logical thread. ``again``: by region, the lambdas that are
-    made again in it, in the order of their declarations. ``used``: by region, the variables that
-    it uses, through lambdas too.
+    ``expanded``: they have a copy per logical thread. ``remade``: they are made again in every
+    region that uses them: lambdas, and arithmetic on the thread's index.
     """
 
     found: list[Region]
     expanded: set[Variable] = field(default_factory=set)
-    again: dict[Region, list[Variable]] = field(default_factory=dict)
+    remade: set[Variable] = field(default_factory=set)
 
     def at(self, byte: int) -> Region | None:
         """The region that ``byte`` is in, unless it stands in a hoisted declaration."""
@@ -73,17 +72,22 @@ class Regions:
         return None
 
 
-def cut(outline: Outline, scalars: Scalars, found: Sequence[Variable]) -> Regions:
-    """Cut a body whose scalar variables are known."""
+def cut(
+    outline: Outline, scalars: Scalars, found: Sequence[Variable], remakable: frozenset[Variable]
+) -> Regions:
+    """Cut a body whose scalar variables are known; ``remakable``: what may be made again."""
     alone: set[Variable] = set()
+    again = remakable | {v for v in found if v.kind == "lambda"}
     while True:
         regions = [r for n in outline.nodes.values() for r in _of(n, outline, scalars, alone)]
         made = Regions(sorted(regions, key=lambda r: r.start))
-        _place(made, scalars, found)
+        _place(made, scalars, found, again)
         more = {v for v in made.expanded if is_made(v)} - alone
-        if not more:
+        hidden = {v for v in made.remade if v in remakable and _is_hidden(v, made, found)} & again
+        if not more and not hidden:
             return made
         alone |= more
+        again -= hidden
 
 
 def returns(node: Node) -> list[Node]:
@@ -189,28 +193,41 @@ def _may_pass(node: Node, pending: Region, scalars: Scalars) -> bool:
     return not any(v.name in used for v in declared)
 
 
-def _place(made: Regions, scalars: Scalars, found: Sequence[Variable]) -> None:
-    """Find out where each variable is used, and which need copies."""
+def _place(
+    made: Regions, scalars: Scalars, found: Sequence[Variable], again: frozenset[Variable]
+) -> None:
+    """Find out where each variable is used, and what becomes of those that cross."""
     where = {v: {made.at(u.start_byte) for u in v.uses} for v in found}
-    lambdas = [v for v in found if v.kind == "lambda"]
+    needs = {v: [w for w in found if any(_is_in(u, v.node) for u in w.uses)] for v in again}
     changed = True
     while changed:
         changed = False
-        for function in lambdas:
-            inside = [v for v in found if any(_is_in(u, function.node) for u in v.uses)]
-            for each in inside:
-                changed |= not where[function] <= where[each]
-                where[each] |= where[function]
+        for each, needed in needs.items():
+            for other in needed:
+                changed |= not where[each] <= where[other]
+                where[other] |= where[each]
     for variable in found:
         home = made.at(variable.holder.start_byte)
         if variable in scalars or (home is not None and variable.holder not in home.units):
             continue
-        if variable.kind == "lambda":
-            for region in sorted((r for r in where[variable] if r), key=lambda r: r.start):
-                if region is not home:
-                    made.again.setdefault(region, []).append(variable)
-        elif home is None or where[variable] - {home} or _is_kept(variable, home, made):
+        crosses = home is None or bool(where[variable] - {home})
+        if variable in again and home is not None:
+            made.remade |= {variable} if crosses else set()
+        elif crosses or (home is not None and _is_kept(variable, home, made)):
             made.expanded.add(variable)
+
+
+def _is_hidden(variable: Variable, made: Regions, found: Sequence[Variable]) -> bool:
+    """Whether a name in the variable's value means something else where the variable is used."""
+    needed = [w for w in found if any(_is_in(u, variable.node) for u in w.uses)]
+    for use in variable.uses:
+        region = made.at(use.start_byte)
+        at = region.start if region is not None else use.start_byte
+        for other in needed:
+            same = [v for v in found if v.name == other.name and v.start <= at < v.end]
+            if max(same, key=lambda v: v.start, default=None) is not other:
+                return True
+    return False
 
 
 def _is_kept(variable: Variable, home: Region, made: Regions) -> bool:

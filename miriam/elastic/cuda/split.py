@@ -75,7 +75,7 @@ class Split:
         for unit in region.units:
             before += self._declaration(unit, region)
         opened = "{ " if region.alone else ""
-        inside = self._names(region, region.start, region.end)
+        inside = self._names(region.start, region.end)
         head = f"miriam_each({self._given}, {_HEAD}"
         lines = [*before, head, *(f"  {line}" for line in inside)]
         self._insert(region.start, opened + f"\n{margin}".join(lines) + f"\n{margin}  ")
@@ -96,7 +96,7 @@ class Split:
         """A declaration whose type only its value tells."""
         value = made.value
         assert value is not None  # `auto` and references have one
-        inside = self._names(region, region.start, region.end, made)
+        inside = self._names(region.start, region.end, made)
         head = f"auto {_copy(made)} = miriam_values({self._given}, {_HEAD}"
         address = "&(" if made.kind == "reference" else ""
         lines = [*before, head, *(f"  {line}" for line in inside), f"  return {address}"]
@@ -157,38 +157,44 @@ class Split:
 
     def _wrap(self, node: Node, function: str, first: str) -> None:
         """Make ``node`` an expression in which each logical thread computes it on its own."""
-        inside = " ".join(self._names(None, node.start_byte, node.end_byte))
+        inside = " ".join(self._names(node.start_byte, node.end_byte))
         self._insert(node.start_byte, f"{function}({self._given}, {_HEAD} {inside} {first}")
         self._insert(node.end_byte, "; })", True)
 
     def _vote(self, call: Node) -> str:
         given = arguments(call)
         condition = one_line(self._source, given[0].start_byte, given[0].end_byte, self._edits)
-        inside = " ".join(self._names(None, call.start_byte, call.end_byte))
+        inside = " ".join(self._names(call.start_byte, call.end_byte))
         function = _VOTES[called_name(call)]
         return f"{function}({self._given}, {_HEAD} {inside} return ({condition}) != 0; }})"
 
-    def _names(
-        self, region: Region | None, start: int, end: int, made: Variable | None = None
-    ) -> list[str]:
-        """What the names of copied variables and of lambdas mean inside a region."""
-        again = self._made.regions.again.get(region, []) if region is not None else []
-        spans = [(start, end), *((v.holder.start_byte, v.holder.end_byte) for v in again)]
-        used = [
-            v
-            for v in self._made.variables
-            if v in self._made.regions.expanded
-            and v is not made
-            and (
-                any(a <= u.start_byte < b for u in v.uses for a, b in spans)
-                or (v.holder.type == "declaration" and start <= v.holder.start_byte < end)
-            )
-        ]
-        lines = [_means(v) for v in used]
-        for each in again:
-            holder = each.holder
-            lines.append(one_line(self._source, holder.start_byte, holder.end_byte, self._edits))
-        return lines
+    def _names(self, start: int, end: int, made: Variable | None = None) -> list[str]:
+        """What the names of variables that cross regions mean between two bytes."""
+        regions = self._made.regions
+        spans, used = [(start, end)], set[Variable]()
+        while spans:
+            first, last = spans.pop()
+            for each in self._made.variables:
+                inside = any(first <= u.start_byte < last for u in each.uses)
+                home = start <= each.holder.start_byte < end
+                if each in regions.expanded and each.holder.type == "declaration":
+                    inside |= home
+                if not inside or each in used or each is made:
+                    continue
+                if each in regions.expanded:
+                    used.add(each)
+                elif each in regions.remade and not home:
+                    used.add(each)
+                    spans.append((each.node.start_byte, each.node.end_byte))
+        return [self._means(v) for v in sorted(used, key=lambda v: v.start)]
+
+    def _means(self, variable: Variable) -> str:
+        if variable in self._made.regions.remade:
+            node = variable.node
+            written = one_line(self._source, node.start_byte, node.end_byte, self._edits)
+            return f"{variable.head} {written};"
+        star = "*" if variable.kind == "reference" else ""
+        return f"auto& {variable.name} = {star}{_copy(variable)}[miriam_n];"
 
     def _replace(self, node: Node, written: str) -> None:
         """Put ``written`` in the place of ``node`` and of all edits inside it."""
@@ -215,11 +221,6 @@ def arguments_of(node: Node) -> list[Node]:
 
 def _copy(variable: Variable) -> str:
     return f"miriam_{variable.name}"
-
-
-def _means(variable: Variable) -> str:
-    star = "*" if variable.kind == "reference" else ""
-    return f"auto& {variable.name} = {star}{_copy(variable)}[miriam_n];"
 
 
 def _name_node(plain: Node) -> Node:

@@ -110,7 +110,7 @@ __device__ MIRIAM_INLINE void rows__thread(
 template <int miriam_fold>
 __global__ void rows__block_slice(
     const MiriamLaunch miriam, const float* in, float* out, int count) {
-  const MiriamThreads<miriam_fold> miriam_threads(miriam, true, true);
+  const MiriamThreads miriam_threads(miriam, true, true);
   if (blockIdx.x < miriam.count) {
     const uint3 miriam_index = miriam_block(miriam, miriam.start + blockIdx.x);
     for (unsigned miriam_t = threadIdx.x; miriam_t < miriam_threads.count; miriam_t += blockDim.x) {
@@ -123,7 +123,7 @@ __global__ void rows__block_slice(
 template <int miriam_fold>
 __global__ void rows__block_persistent(
     const MiriamLaunch miriam, const float* in, float* out, int count) {
-  const MiriamThreads<miriam_fold> miriam_threads(miriam, true, true);
+  const MiriamThreads miriam_threads(miriam, true, true);
   for (unsigned miriam_at = blockIdx.x; miriam_at < miriam.count; miriam_at += gridDim.x) {
     const uint3 miriam_index = miriam_block(miriam, miriam.start + miriam_at);
     for (unsigned miriam_t = threadIdx.x; miriam_t < miriam_threads.count; miriam_t += blockDim.x) {
@@ -137,7 +137,7 @@ __global__ void rows__block_persistent(
 template <int miriam_fold>
 __global__ void rows__block_yield(
     const MiriamLaunch miriam, const float* in, float* out, int count) {
-  const MiriamThreads<miriam_fold> miriam_threads(miriam, true, true);
+  const MiriamThreads miriam_threads(miriam, true, true);
   __shared__ unsigned miriam_next[2];
   for (unsigned miriam_turn = 0;; miriam_turn ^= 1) {
     if (miriam_leads()) miriam_next[miriam_turn] = miriam_claim(miriam);

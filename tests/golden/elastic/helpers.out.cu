@@ -94,7 +94,7 @@ template <int miriam_fold, class T, int N>
 __global__ void MIRIAM_FOLDED_BOUNDS((128), miriam_fold) fill__block_slice(
     const MiriamLaunch miriam, Pair<T> pair, const __grid_constant__ Pair<int> fixed, T* out,
     int miriam_3 = 3) {
-  const MiriamThreads<miriam_fold> miriam_threads(miriam, false, false);
+  const MiriamThreads miriam_threads(miriam, false, false);
   if (blockIdx.x < miriam.count) {
     const uint3 miriam_index = miriam_block(miriam, miriam.start + blockIdx.x);
     for (unsigned miriam_t = threadIdx.x; miriam_t < miriam_threads.count; miriam_t += blockDim.x) {
@@ -108,7 +108,7 @@ template <int miriam_fold, class T, int N>
 __global__ void MIRIAM_FOLDED_BOUNDS((128), miriam_fold) fill__block_persistent(
     const MiriamLaunch miriam, Pair<T> pair, const __grid_constant__ Pair<int> fixed, T* out,
     int miriam_3 = 3) {
-  const MiriamThreads<miriam_fold> miriam_threads(miriam, false, false);
+  const MiriamThreads miriam_threads(miriam, false, false);
   for (unsigned miriam_at = blockIdx.x; miriam_at < miriam.count; miriam_at += gridDim.x) {
     const uint3 miriam_index = miriam_block(miriam, miriam.start + miriam_at);
     for (unsigned miriam_t = threadIdx.x; miriam_t < miriam_threads.count; miriam_t += blockDim.x) {
@@ -122,7 +122,7 @@ template <int miriam_fold, class T, int N>
 __global__ void MIRIAM_FOLDED_BOUNDS((128), miriam_fold) fill__block_yield(
     const MiriamLaunch miriam, Pair<T> pair, const __grid_constant__ Pair<int> fixed, T* out,
     int miriam_3 = 3) {
-  const MiriamThreads<miriam_fold> miriam_threads(miriam, false, false);
+  const MiriamThreads miriam_threads(miriam, false, false);
   __shared__ unsigned miriam_next[2];
   for (unsigned miriam_turn = 0;; miriam_turn ^= 1) {
     if (miriam_leads()) miriam_next[miriam_turn] = miriam_claim(miriam);

@@ -55,7 +55,7 @@ __device__ MIRIAM_INLINE void saxpy__thread(
 template <int miriam_fold>
 __global__ void saxpy__block_slice(
     const MiriamLaunch miriam, int n, float a, const float* __restrict__ x, float* y) {
-  const MiriamThreads<miriam_fold> miriam_threads(miriam, false, false);
+  const MiriamThreads miriam_threads(miriam, false, false);
   if (blockIdx.x < miriam.count) {
     const uint3 miriam_index = miriam_block(miriam, miriam.start + blockIdx.x);
     for (unsigned miriam_t = threadIdx.x; miriam_t < miriam_threads.count; miriam_t += blockDim.x) {
@@ -68,7 +68,7 @@ __global__ void saxpy__block_slice(
 template <int miriam_fold>
 __global__ void saxpy__block_persistent(
     const MiriamLaunch miriam, int n, float a, const float* __restrict__ x, float* y) {
-  const MiriamThreads<miriam_fold> miriam_threads(miriam, false, false);
+  const MiriamThreads miriam_threads(miriam, false, false);
   for (unsigned miriam_at = blockIdx.x; miriam_at < miriam.count; miriam_at += gridDim.x) {
     const uint3 miriam_index = miriam_block(miriam, miriam.start + miriam_at);
     for (unsigned miriam_t = threadIdx.x; miriam_t < miriam_threads.count; miriam_t += blockDim.x) {
@@ -81,7 +81,7 @@ __global__ void saxpy__block_persistent(
 template <int miriam_fold>
 __global__ void saxpy__block_yield(
     const MiriamLaunch miriam, int n, float a, const float* __restrict__ x, float* y) {
-  const MiriamThreads<miriam_fold> miriam_threads(miriam, false, false);
+  const MiriamThreads miriam_threads(miriam, false, false);
   __shared__ unsigned miriam_next[2];
   for (unsigned miriam_turn = 0;; miriam_turn ^= 1) {
     if (miriam_leads()) miriam_next[miriam_turn] = miriam_claim(miriam);
