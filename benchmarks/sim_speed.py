@@ -8,12 +8,11 @@ of several kernels share the SMs nearly all the time. A launch is a step that en
 
 from __future__ import annotations
 
-import platform
 import time
 from datetime import date
-from pathlib import Path
 
 from miriam import __version__, models
+from miriam.bench.overheads import host
 from miriam.coordinator import Task, policies
 from miriam.devices.observe import Observer
 from miriam.devices.sim import SimDevice, preset
@@ -62,17 +61,9 @@ def speed(gpu: str, critical: str, normal: str, in_flight: int) -> tuple[int, fl
     return count.steps, best
 
 
-def cpu() -> str:
-    """The processor's name."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
-
-
 def main() -> None:
     """Print one line per case; the first is what the goal is for."""
-    print(f"One core of {cpu()}, Python {platform.python_version()}, Miriam {__version__},")
+    print(f"On {host()}, Miriam {__version__},")
     print(f"{date.today().isoformat()}. Goal: {GOAL_HZ:,} contended launches per second.\n")
     print("| GPU | critical + normal | in flight | launches | launches per second |")
     print("|---|---|---|---|---|")

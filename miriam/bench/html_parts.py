@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 
 from rich.console import Console
 
-from miriam.bench import table
-from miriam.bench.charts import Chart, charts, label
+from miriam.bench import overheads_table, pruning_table, table
+from miriam.bench.charts import Chart, charts, label, shrink
+from miriam.bench.charts import overheads as overheads_chart
 from miriam.bench.metrics import BenchResult
+from miriam.bench.overheads import OverheadsReport
+from miriam.bench.pruning import ShrinkReport
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 78rem; padding: 0 1rem; }
@@ -33,6 +36,18 @@ def page(result: BenchResult) -> bytes:
 def section(result: BenchResult) -> str:
     """Charts and table of one result, as a part of a page."""
     return part(result.title, label(result), charts(result), _table(result))
+
+
+def shrinking(report: ShrinkReport) -> str:
+    """Chart and tables of design-space shrinking, as a part of a page."""
+    text = _printed(lambda console: pruning_table.show(report, console), 120)
+    return part(report.title, label(report), shrink.charts(report), text)
+
+
+def overheads(report: OverheadsReport) -> str:
+    """Chart and table of the overheads, as a part of a page."""
+    text = _printed(lambda console: overheads_table.show(report, console), 120)
+    return part(report.title, label(report), overheads_chart.charts(report), text)
 
 
 def part(title: str, where: str, shown: Sequence[Chart], text: str) -> str:
@@ -64,6 +79,10 @@ def _caption(text: str, where: str) -> str:
 
 
 def _table(result: BenchResult) -> str:
+    return _printed(lambda console: table.show(result, console), 130)
+
+
+def _printed(show: Callable[[Console], None], width: int) -> str:
     text = io.StringIO()
-    table.show(result, Console(file=text, width=130, force_terminal=False))
+    show(Console(file=text, width=width, force_terminal=False))
     return text.getvalue()

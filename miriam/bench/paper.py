@@ -12,10 +12,12 @@ from pathlib import Path
 
 import msgspec
 
-from miriam.bench import studies
+from miriam.bench import html_parts, overheads, overheads_table, studies
 from miriam.bench.execute import Executor, workshop
 from miriam.bench.metrics import BenchResult, RowFigures
 from miriam.bench.options import GEOMETRIES, Options
+from miriam.bench.overheads import NAME as OVERHEADS
+from miriam.bench.overheads import OverheadsReport, measure
 from miriam.bench.pruning import NAME as SHRINK
 from miriam.bench.pruning import PAIRS, ShrinkReport, explore
 
@@ -36,8 +38,16 @@ _SECONDS = {
     ("lgsvl", "tango"): 10.0,
     ("alexnets", "ours"): 0.05,
     ("alexnets", "tango"): 0.5,
+    ("pairs", "ours"): 0.2,
+    ("growth", "ours"): 0.5,
     ("robust", "ours"): 0.1,
     ("robust", "tango"): 1.0,
+}
+_POLICIES = {"alexnets": ("sequential", "multistream", "miriam")}
+# Of the pairs, those of Fig. 2: one critical network beside several others.
+_WORKLOADS = {
+    "robust": ("A",),
+    "pairs": ("resnet50+alexnet", "resnet50+squeezenet", "resnet50+cifarnet"),
 }
 
 
@@ -101,25 +111,71 @@ CONCLUSIONS = (
     ),
 )
 _Results = Mapping[tuple[str, str, str], BenchResult]
+_Robust = Mapping[tuple[str, str], Sequence[BenchResult]]
+SETTINGS: tuple[tuple[tuple[str, float], ...], ...] = (
+    (),
+    *(((parameter, factor),) for parameter in PARAMETERS for factor in FACTORS),
+)
 
 
-def page(executor: Executor, seed: int, made: str) -> str:
-    """Run everything and write the page; ``made`` says by what command, version and date."""
-    data = msgspec.convert(tomllib.loads(DATA.read_text(encoding="utf-8")), Data)
-    results = {
-        (study, gpu, geometry): studies.run(_options(study, gpu, geometry, seed), executor)
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Everything that was run: by study, GPU and geometry, and MDTB A under each of SETTINGS."""
+
+    results: _Results
+    robust: _Robust
+    shrinking: ShrinkReport
+    overheads: OverheadsReport
+
+
+def evaluate(executor: Executor, seed: int) -> Evaluation:
+    """Run everything."""
+    main = [
+        (study, gpu, geometry)
         for gpu in GPUS
         for geometry in GEOMETRIES
         for study in (("mdtb", "lgsvl", "alexnets") if gpu == GPUS[0] else ("mdtb",))
-    }
+    ]
+    main += [(study, GPUS[0], "ours") for study in ("pairs", "growth")]
+    return Evaluation(
+        results={key: studies.run(_options(*key, seed), executor) for key in main},
+        robust={
+            (gpu, geometry): [
+                studies.run(_options("robust", gpu, geometry, seed, scaled), executor)
+                for scaled in SETTINGS
+            ]
+            for gpu in GPUS
+            for geometry in GEOMETRIES
+        },
+        shrinking=explore(_single(SHRINK, PAIRS, ("miriam",), seed), workshop(seed)),
+        overheads=measure(
+            _single(OVERHEADS, overheads.PAIRS, overheads.POLICIES, seed), workshop(seed)
+        ),
+    )
+
+
+def page(found: Evaluation, made: str) -> str:
+    """The page; ``made`` says by what command, version and date."""
+    data = msgspec.convert(tomllib.loads(DATA.read_text(encoding="utf-8")), Data)
     parts = [
         _head(made),
-        _claims(data.claim, results),
+        _claims(data.claim, found.results),
         _causes(data.cause),
-        _robust(executor, seed),
-        _pruned(seed),
+        _robust(found.robust),
+        _pruned(found.shrinking),
+        _overheads(found.overheads),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def figures(found: Evaluation) -> bytes:
+    """Every chart and table of the evaluation as one HTML page.
+
+    MissingCapabilityError if matplotlib is not installed.
+    """
+    sections = [html_parts.section(result) for result in found.results.values()]
+    sections += [html_parts.shrinking(found.shrinking), html_parts.overheads(found.overheads)]
+    return html_parts.document("The paper's evaluation, simulated", sections)
 
 
 def _options(
@@ -130,12 +186,28 @@ def _options(
     return Options(
         benchmark=name,
         device=f"sim:{gpu}",
-        policies=POLICIES if study != "alexnets" else ("sequential", "multistream", "miriam"),
+        policies=_POLICIES.get(study, POLICIES),
         seconds=_SECONDS[study, geometry],
         seed=seed,
-        workloads=("A",) if robust else studies.get(name).WORKLOADS,
+        workloads=_WORKLOADS.get(study) or studies.get(name).WORKLOADS,
         geometry=geometry,
+        gaps_us=(0.0,) if study == "pairs" else (),
+        worlds=(0,) if study == "pairs" else (),
         scaled=scaled,
+    )
+
+
+def _single(
+    benchmark: str, workloads: tuple[str, ...], chosen: tuple[str, ...], seed: int
+) -> Options:
+    """What is asked of a study that has a report of its own."""
+    return Options(
+        benchmark=benchmark,
+        device=f"sim:{GPUS[0]}",
+        policies=chosen,
+        seconds=1.0,
+        seed=seed,
+        workloads=workloads,
     )
 
 
@@ -196,7 +268,7 @@ def _causes(causes: Sequence[Cause]) -> str:
     )
 
 
-def _robust(executor: Executor, seed: int) -> str:
+def _robust(found: _Robust) -> str:
     """Conclusions about MDTB A, with each parameter of the model 30 % lower and higher."""
     names = [f"{parameter} x {factor}" for parameter in PARAMETERS for factor in FACTORS]
     lines = [
@@ -205,19 +277,13 @@ def _robust(executor: Executor, seed: int) -> str:
         + "; ".join(f"*{name}*: {what}" for name, what in PARAMETERS.items())
         + ". Each cell: in how many of the seven settings (the model as it is, and "
         f"{len(names)} changes) the sentence holds, and where it does not.\n",
-        f"| sentence | {' | '.join(f'{gpu}, {g}' for gpu in GPUS for g in GEOMETRIES)} |",
-        "|---|" + "---|" * (len(GPUS) * len(GEOMETRIES)),
+        f"| sentence | {' | '.join(f'{gpu}, {geometry}' for gpu, geometry in found)} |",
+        "|---|" + "---|" * len(found),
     ]
-    settings: list[tuple[tuple[str, float], ...]] = [()]
-    settings += [((parameter, factor),) for parameter in PARAMETERS for factor in FACTORS]
-    columns = []
-    for gpu in GPUS:
-        for geometry in GEOMETRIES:
-            results = [
-                studies.run(_options("robust", gpu, geometry, seed, scaled), executor)
-                for scaled in settings
-            ]
-            columns.append([{row.policy: row for row in result.rows} for result in results])
+    columns = [
+        [{row.policy: row for row in result.rows} for result in results]
+        for results in found.values()
+    ]
     for conclusion in CONCLUSIONS:
         cells = []
         for column in columns:
@@ -233,17 +299,8 @@ def _robust(executor: Executor, seed: int) -> str:
     return "\n".join(lines)
 
 
-def _pruned(seed: int) -> str:
+def _pruned(report: ShrinkReport) -> str:
     """Fig. 10: what the rules remove, and what that loses."""
-    options = Options(
-        benchmark=SHRINK,
-        device=f"sim:{GPUS[0]}",
-        policies=("miriam",),
-        seconds=1.0,
-        seed=seed,
-        workloads=PAIRS,
-    )
-    report = explore(options, workshop(seed))
     lines = [
         "## Shrinking the design space (our kernels, rtx2060)\n",
         "The paper reports 84-95.2 % of the candidates pruned per model, 80 % of them by the "
@@ -258,6 +315,20 @@ def _pruned(seed: int) -> str:
             f"| {pair.normal} beside {pair.critical} | {pair.candidates} | {removed} | "
             f"{100 * pair.removed_jointly:.1f} % | {_kept(report, pair.critical, pair.normal)} |"
         )
+    return "\n".join(lines)
+
+
+def _overheads(report: OverheadsReport) -> str:
+    """What decisions and launches cost by themselves."""
+    lines = [
+        "## Overheads (our kernels, rtx2060)\n",
+        "The paper reports less than 0.35 ms for the selection of shards, per network, and a "
+        "launch delay of critical kernels under 15 us in over 80 % of cases. "
+        f"{overheads_table.note(report)}\n",
+        f"| {' | '.join(overheads_table.HEADINGS)} |",
+        "|---" * len(overheads_table.HEADINGS) + "|",
+    ]
+    lines += [f"| {' | '.join(overheads_table.cells(row))} |" for row in report.rows]
     return "\n".join(lines)
 
 

@@ -11,13 +11,14 @@ from miriam.cli.bench.growth import growth
 from miriam.cli.bench.lgsvl import lgsvl
 from miriam.cli.bench.mdtb import mdtb
 from miriam.cli.bench.options import Jobs
+from miriam.cli.bench.overheads import overheads
 from miriam.cli.bench.pairs import pairs
 from miriam.cli.bench.paper import paper
 from miriam.cli.bench.replay import replay
 from miriam.cli.bench.shrink import shrink
 
 app = typer.Typer(help="Benchmarks.", no_args_is_help=True)
-for command in (mdtb, lgsvl, pairs, alexnets, shrink, growth, paper):
+for command in (mdtb, lgsvl, pairs, alexnets, shrink, overheads, growth, paper):
     app.command()(command)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 from rich.console import Console
 
 from miriam.cli.bench.options import (
@@ -30,7 +28,7 @@ def shrink(
 ) -> None:
     """Prune the schedules of normal kernels beside critical ones, and try them all."""
     from miriam.bench import Options, html_parts, output, pruning, pruning_table
-    from miriam.bench.charts import label, shrink
+    from miriam.bench.charts import shrink
     from miriam.bench.execute import workshop
 
     targets = Targets(json, plot, html)
@@ -47,12 +45,9 @@ def shrink(
     report = pruning.explore(options, workshop(seed))
     if json is not None:
         output.write("--json", json, pruning.encode(report))
-    shown = shrink.charts(report) if plot or html else []
     if plot is not None:
-        output.write("--plot", plot, shown[0].png)
+        output.write("--plot", plot, shrink.charts(report)[0].png)
     if html is not None:
-        text = io.StringIO()
-        pruning_table.show(report, Console(file=text))
-        part = html_parts.part(report.title, label(report), shown, text.getvalue())
-        output.write("--html", html, html_parts.document(report.title, [part]))
+        text = html_parts.document(report.title, [html_parts.shrinking(report)])
+        output.write("--html", html, text)
     pruning_table.show(report, Console(stderr=targets.printed))
