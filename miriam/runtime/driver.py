@@ -234,7 +234,9 @@ class Driver:
     def _end(self, task: int, ordinal: int, fate: Fate, now_ns: int) -> None:
         request = self._requests[task][ordinal]
         self._requests[task][ordinal] = replace(request, fate=fate, end_ns=now_ns)
-        following = self._offers[task].arrivals.following(now_ns)
+        # Who waits for the end hears of it now, on a real device a little later than it was.
+        heard_ns = max(now_ns, self._session.now_ns)
+        following = self._offers[task].arrivals.following(heard_ns)
         if following is not None:
             self._schedule(following, task)
 

@@ -16,7 +16,7 @@ from miriam.coordinator.policies import get
 from miriam.devices.contract import Arrays, Completion
 from miriam.devices.cuda.device import CudaDevice
 from miriam.devices.cuda.driver import ask, driver
-from miriam.devices.cuda.graphs import Gate
+from miriam.devices.cuda.graphs import WAITS_BYTES, Gate
 from miriam.devices.cuda.memory import Memory
 from tests.gpu.support import SECOND_NS, AllElastic, Loop, opened
 from tests.kernels.programs import stirred
@@ -82,8 +82,15 @@ def test_requests_that_wait_can_be_withdrawn_while_gates_are_shut(device: CudaDe
 def test_a_gate_opens_when_its_time_is_up_and_says_so(device: CudaDevice) -> None:
     device.world.enter()
     memory, stream = Memory(), device.world.stream(0)
-    words = memory.device(64)
-    gate = Gate(quota=words, forms=1, abort=words + 32, late=words + 36, limit_ns=20_000_000)
+    words, waits = memory.device(64), memory.device(WAITS_BYTES)
+    gate = Gate(
+        quota=words,
+        forms=1,
+        abort=words + 32,
+        late=words + 36,
+        limit_ns=20_000_000,
+        waits=waits,
+    )
     began = time.perf_counter()
     device.controls.function("miriam_gate").launch(stream, (1, 1, 1), (1, 1, 1), [gate])
     ask(driver.cuStreamSynchronize(stream))
