@@ -85,26 +85,34 @@ def _options(gpu: GpuSpec, critical: Sequence[TimedStep], normal: TimedStep) -> 
     kernel = normal.step.kernel
     total_ns = sum(timed.alone_ns for timed in critical)
     stays_ns = min(normal.block_ns(gpu), total_ns)
+    losses = [_Loss(gpu, timed, normal) for timed in critical]
     for blocks in dichotomy(min(kernel.blocks, gpu.sms)):
-        lost = [_lost(gpu, timed, normal, blocks) for timed in critical]
-        lost_ns = sum(share * t.alone_ns for share, t in zip(lost, critical, strict=True))
-        after_ns = lost_ns / max(total_ns, 1) * stays_ns
+        lost_ns = [
+            loss.share(blocks) * t.alone_ns for loss, t in zip(losses, critical, strict=True)
+        ]
+        after_ns = sum(lost_ns) / max(total_ns, 1) * stays_ns
+        grant = Grant(blocks, kernel.threads, ahead=True)
         for step, timed in enumerate(critical):
-            cost_ns = lost[step] * timed.alone_ns + after_ns
-            grant = Grant(blocks, kernel.threads, ahead=True)
-            yield Opening(step, grant, cost_ns, blocks * timed.alone_ns)
+            yield Opening(step, grant, lost_ns[step] + after_ns, blocks * timed.alone_ns)
 
 
-def _lost(gpu: GpuSpec, critical: TimedStep, normal: TimedStep, blocks: int) -> float:
-    """The share of its speed that ``critical`` loses while ``blocks`` of ``normal`` are there."""
-    kernel, mine = normal.step.kernel, critical.step.kernel
-    per_sm = resident_blocks(kernel, kernel.original, gpu.limits)
-    # A few blocks that are bound by DRAM ask for as much of it as all of them.
-    asked = critical.memory_share(gpu) + normal.memory_share(gpu)
-    of_memory = max(0.0, min(asked - 1, critical.memory_share(gpu)))
-    if mine.blocks + blocks <= gpu.sms:
-        return of_memory
-    # In one wave the slowest block ends the step; more waves even it out.
-    waves = critical.waves(gpu)
-    of_sm = 1 / per_sm if waves == 1 else blocks / (gpu.sms * per_sm)
-    return max(of_memory, of_sm)
+class _Loss:
+    """The share of its speed that a critical step loses to blocks of a normal one beside it."""
+
+    __slots__ = ("_blocks", "_memory", "_one_wave", "_per_sm", "_sms")
+
+    def __init__(self, gpu: GpuSpec, critical: TimedStep, normal: TimedStep) -> None:
+        kernel, share = normal.step.kernel, critical.memory_share(gpu)
+        self._sms, self._blocks = gpu.sms, critical.step.kernel.blocks
+        self._per_sm = resident_blocks(kernel, kernel.original, gpu.limits)
+        self._one_wave = critical.waves(gpu) == 1
+        # A few blocks that are bound by DRAM ask for as much of it as all of them.
+        self._memory = max(0.0, min(share + normal.memory_share(gpu) - 1, share))
+
+    def share(self, blocks: int) -> float:
+        """What ``blocks`` normal blocks take."""
+        if self._blocks + blocks <= self._sms:
+            return self._memory
+        # In one wave the slowest block ends the step; more waves even it out.
+        of_sm = 1 / self._per_sm if self._one_wave else blocks / (self._sms * self._per_sm)
+        return max(self._memory, of_sm)

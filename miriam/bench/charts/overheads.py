@@ -25,17 +25,21 @@ def charts(report: OverheadsReport) -> list[Chart]:
     plan.axhline(_PAPER_MS, color="black", linewidth=0.8, linestyle="--")
     plan.set_title(
         f"A plan for all pairs of steps, ms, measured on the host\n"
-        f"once for each set of tasks; dashed: the paper's selection, {_PAPER_MS} ms a network"
+        f"once for each set of tasks; dashed: the paper's selection, {_PAPER_MS} ms a network",
+        fontsize=9,
     )
     _bars(delay, report, lambda row: 100 * row.prompt, "{:.0f}")
     delay.set_ylim(0, 110)
     delay.axhline(_PAPER_PROMPT, color="black", linewidth=0.8, linestyle="--")
     delay.set_title(
         f"Critical kernels that start within {PROMPT_NS / 1e3:g} us of their launch, %\n"
-        f"beside the normal network; dashed: the paper's, over {_PAPER_PROMPT} %"
+        f"beside the normal network; dashed: the paper's, over {_PAPER_PROMPT} %",
+        fontsize=9,
     )
     _bars(normal, report, _added, "{:+.1f}")
-    normal.set_title("Normal request alone: gates, elastic forms\n% longer than as plain kernels")
+    normal.set_title(
+        "Normal request alone: gates, elastic forms\n% longer than as plain kernels", fontsize=9
+    )
     handles, labels = plan.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
     return [Chart("Overheads of decisions and launches", png(figure))]
