@@ -29,11 +29,12 @@ def folded_forms(
         except UsageError:
             continue
         for form in forms:
-            entries[f"block/{fold} {form}"] = kernel.entry(form, launch.name, fold, launch.block)
+            asked = 0 if kernel.any_threads else fold
+            entries[f"block/{fold} {form}"] = kernel.entry(form, launch.name, asked, launch.block)
     if kernel.any_threads and not kernel.whole_warps:
         odd = Random(launch.name).randrange(1, launch.block.size + 1, 2)
         for name, count in (("block/all", 1), ("block/odd", odd)):
             threads[name] = count
-            entries[f"{name} slice"] = kernel.entry("slice", launch.name, 2)
-            entries[f"{name} persistent"] = kernel.entry("persistent", launch.name, 2)
+            entries[f"{name} slice"] = kernel.entry("slice", launch.name, 0)
+            entries[f"{name} persistent"] = kernel.entry("persistent", launch.name, 0)
     return entries, threads

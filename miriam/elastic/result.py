@@ -11,11 +11,6 @@ from miriam.kernels import Dim3
 _WARP = 32
 
 
-def _check_fold(fold: int) -> None:
-    if fold < 1:
-        raise UsageError("fold", "at least 1", fold)
-
-
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """Whether a kernel has a form; if not: the rule that refused it, why, and where.
@@ -71,16 +66,18 @@ class ElasticKernel:
 
         ``instance`` is the original's, with template arguments: ``blur<4>`` gives
         ``blur__slice<4>``. With a ``fold`` of 2, for two logical threads on each physical one,
-        it gives ``blur__block_slice<2, 64, 1, 1, 4>`` where the logical ``block`` is (64, 1, 1),
-        or ``blur__block_slice<0, 4>`` if that runs on any number of threads of any block.
-        UnknownNameError for a form that the kernel does not have, UsageError for a fold below 1,
-        and where the form depends on the block and none is given.
+        it gives ``blur__block_slice<2, 64, 1, 1, 4>`` where the logical ``block`` is (64, 1, 1).
+        A kernel that runs on any number of threads needs no block, ``blur__block_slice<2, 4>``,
+        where 2 only sets the launch bounds; with a fold of 0 they are the original's.
+        UnknownNameError for a form that the kernel does not have, UsageError for a fold that it
+        does not have, and where the form depends on the block and none is given.
         """
         _, bracket, arguments = (instance or "").partition("<")
         if fold == 1:
             return f"{self._named(self.entries, form)}{bracket}{arguments}"
-        _check_fold(fold)
-        entry, first = self._named(self.block_entries, form), "0"
+        entry, first = self._named(self.block_entries, form), str(fold)
+        if fold < 0 or (fold == 0 and not self.any_threads):
+            raise UsageError(f"fold of kernel {self.name}", "at least 1", fold)
         if not self.any_threads:
             if block is None:
                 raise UsageError(f"block of kernel {self.name}", "given with a fold", block)
@@ -92,7 +89,8 @@ class ElasticKernel:
 
         UsageError for a fold below 1 and where warps would not stay whole.
         """
-        _check_fold(fold)
+        if fold < 1:
+            raise UsageError("fold", "at least 1", fold)
         physical = -(-threads // fold)
         if fold > 1 and self.whole_warps and (physical % _WARP or threads % _WARP):
             rule = f"one that leaves whole warps of {threads} threads"

@@ -4,7 +4,8 @@
 // MiriamLaunch. Logical thread t, counted x first, runs on physical thread t % P: where both sizes
 // are multiples of 32, the lanes of a logical warp are those of a physical one.
 //
-//   kernel__block_slice<0>            a kernel without barriers, on any P and any logical block
+//   kernel__block_slice<0>            a kernel without barriers, on any P and any logical block;
+//                                     with N in place of 0 its launch bounds are the original's / N
 //   kernel__block_slice<N, X, Y, Z>   one with barriers: N logical threads of a block of this shape
 //                                     on each of P = X * Y * Z / N threads, rounded up
 //
