@@ -98,7 +98,7 @@ def programs(draw: st.DrawFn) -> Program:
     for _ in range(draw(st.integers(1, 5))):
         spec = kernel(draw(st.integers(1, 40)), draw(st.sampled_from([32, 256, 1_024])))
         if draw(st.booleans()) and spec.threads > 32:
-            half = Variant(spec.threads // 2, Resources(40, 0), fold=2, estimated=True)
+            half = Variant(spec.threads // 2, Resources(40, 0), fold=2)
             spec = replace(spec, variants=(*spec.variants, half))
         steps.append((spec, draw(st.sampled_from([LONG, SHORT, COMPUTE, MEMORY]))))
     made = program("p", steps)

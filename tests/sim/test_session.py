@@ -64,7 +64,7 @@ class Recorded:
     def run(self, step: int, blocks: range) -> None:
         self.counts[step][blocks.start : blocks.stop] += 1
 
-    def run_slice(self, step: int, first: int, count: int) -> None:
+    def run_slice(self, step: int, first: int, count: int, threads: int) -> None:
         self.run(step, range(first, first + count))
 
     def outputs(self) -> dict[str, np.ndarray]:
@@ -125,7 +125,7 @@ def critical(blocks: int = 8, steps: int = 3, cost: Cost = SHORT) -> Task:
 
 def normal(name: str = "n", blocks: int = 40, in_flight: int = 1) -> Task:
     spec = kernel(blocks)
-    half = Variant(128, Resources(40, 0), fold=2, estimated=True)
+    half = Variant(128, Resources(40, 0), fold=2)
     spec = replace(spec, variants=(*spec.variants, half))
     steps = [(spec, LONG), (spec, SHORT), (spec, LONG)]
     return Task(name, program(name, steps), in_flight=in_flight)

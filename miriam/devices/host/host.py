@@ -61,12 +61,7 @@ class Host:
                 )
         check_arrays(f"program {program.name} weight", program.named("weight"), weights)
         kernels = self._compile_all(_names(program))
-        slices = {}
-        if elastic:
-            entries = slice_entries(program)
-            texts = {source: elastic_file(source).source for source in entries}
-            made = self._compile_all({s: sorted(e.values()) for s, e in entries.items()}, texts)
-            slices = {(s, n): made[s, e] for s, found in entries.items() for n, e in found.items()}
+        slices = self._slices(program) if elastic else ()
         return HostProgram(self, self._runtime, program, weights, kernels, slices)
 
     def compile(
@@ -83,6 +78,19 @@ class Host:
     def memory(self, buffers: Sequence[Buffer], guard_bytes: int) -> Memory:
         """Memory for kernels that are launched directly; ``guard_bytes`` around each fault."""
         return Memory(self._runtime, buffers, guard_bytes)
+
+    def _slices(self, program: Program) -> tuple[Mapping[int, HostKernel], ...]:
+        """The slice forms of each step, by threads."""
+        entries = slice_entries(program)
+        names: dict[str, set[str]] = {}
+        for step, found in zip(program.steps, entries, strict=True):
+            names.setdefault(step.kernel.source, set()).update(found.values())
+        wanted = {source: sorted(found) for source, found in names.items() if found}
+        made = self._compile_all(wanted, {s: elastic_file(s).source for s in wanted})
+        return tuple(
+            {threads: made[step.kernel.source, name] for threads, name in found.items()}
+            for step, found in zip(program.steps, entries, strict=True)
+        )
 
     def _compile_all(
         self, names: Mapping[str, Sequence[str]], texts: Mapping[str, str] | None = None
@@ -105,13 +113,13 @@ class HostProgram:
         program: Program,
         weights: Arrays,
         kernels: Mapping[tuple[str, str], HostKernel],
-        slices: Mapping[tuple[str, str], HostKernel],
+        slices: Sequence[Mapping[int, HostKernel]],
     ) -> None:
         self.host, self.program = host, program
         self._runtime = runtime
         used = [(s.kernel.source, s.kernel.name) for s in program.steps]
         self._kernels = [kernels[key] for key in used]
-        self._slices = [slices.get(key) for key in used]
+        self._slices = slices or [{} for _ in used]
         for step, kernel in zip(program.steps, self._kernels, strict=True):
             _check_signature(program, step, kernel.signature)
         buffers = program.named("weight")
@@ -137,7 +145,7 @@ class HostRequest:
         program: Program,
         weights: Memory,
         kernels: Sequence[HostKernel],
-        slices: Sequence[HostKernel | None],
+        slices: Sequence[Mapping[int, HostKernel]],
     ) -> None:
         self._host, self._runtime, self._program, self._weights = host, runtime, program, weights
         self._buffers = {b.name: b for b in program.buffers if b.role != "weight"}
@@ -149,8 +157,8 @@ class HostRequest:
         self._arguments = [self._pack(step.args) for step in program.steps]
         self._launches = [self._launch(i, kernel) for i, kernel in enumerate(kernels)]
         self._slices = [
-            None if kernel is None else self._launch(i, kernel, first=0)
-            for i, kernel in enumerate(slices)
+            {threads: self._launch(i, kernel, first=0) for threads, kernel in found.items()}
+            for i, found in enumerate(slices)
         ]
 
     def write(self, inputs: Arrays) -> None:
@@ -178,22 +186,26 @@ class HostRequest:
             )
         self._runtime.launch(Launch.from_buffer_copy(self._launches[step]), chosen)
 
-    def run_slice(self, step: int, start: int, count: int) -> None:
+    def run_slice(self, step: int, start: int, count: int, threads: int = 0) -> None:
         """Run ``count`` logical blocks from ``start`` on with the slice form of the step's kernel.
 
-        UsageError for a step that was loaded without it or has no such blocks; ExecutionError as
-        ``run``.
+        ``threads``: those of a physical block, of one of the kernel's variants; 0 for the
+        original's. UsageError for a step that was loaded without it or has no such blocks;
+        ExecutionError as ``run``.
         """
-        prepared = self._slices[step]
         spec = self._program.steps[step]
-        if prepared is None:
+        forms, kernel = self._slices[step], spec.kernel
+        if not forms:
             raise UsageError(f"step {spec.name}", "loaded as elastic", spec.rigid or "original")
-        if not (start >= 0 and 0 < count <= spec.kernel.blocks - start):
-            rule = f"blocks below {spec.kernel.blocks}"
+        if not (start >= 0 and 0 < count <= kernel.blocks - start):
+            rule = f"blocks below {kernel.blocks}"
             raise UsageError(f"step {spec.name} slice", rule, (start, count))
-        self._slice.raw = launch_bytes(spec.kernel.grid, start, count)
-        launch = Launch.from_buffer_copy(prepared)
+        form = kernel.variant(threads or kernel.threads)
+        self._slice.raw = launch_bytes(kernel.grid, start, count, block=kernel.block)
+        launch = Launch.from_buffer_copy(forms[form.threads])
         launch.grid = (count, 1, 1)
+        if form.fold > 1:
+            launch.block = (form.threads, 1, 1)
         launch.runs = self._runs[step][start:].ctypes.data
         self._runtime.launch(launch, np.arange(count, dtype=np.int64))
 

@@ -340,7 +340,7 @@ class SimSession:
             return None
         if elastic:
             return partial(io.run_slice, step)
-        return lambda first, blocks: io.run(step, range(first, first + blocks))
+        return lambda first, blocks, _: io.run(step, range(first, first + blocks))
 
     def _stop(self, run: Run, step: ElasticStep) -> None:
         if step.tree.finished:

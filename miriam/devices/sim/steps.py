@@ -7,8 +7,8 @@ from collections.abc import Callable
 from miriam.coordinator import UNLIMITED, Grant, ShadedTree, Shard
 from miriam.devices.sim.residents import Launch
 
-Execute = Callable[[int, int], None]
-"""Runs logical blocks for real: first, count."""
+Execute = Callable[[int, int, int], None]
+"""Runs logical blocks for real: first, count, threads per physical block (0: the original)."""
 
 
 class Ledger:
@@ -60,7 +60,7 @@ class WholeStep:
     def done(self, first: int, count: int) -> None:
         """These blocks have run; the last ones end the step."""
         if self._execute:
-            self._execute(first, count)
+            self._execute(first, count, 0)
         self._finished += count
 
     def left(self, blocks: int) -> None:
@@ -145,7 +145,7 @@ class ElasticStep:
     def done(self, first: int, count: int) -> None:
         """These blocks have run."""
         if self._execute:
-            self._execute(first, count)
+            self._execute(first, count, self._shard.threads)
 
     def left(self, blocks: int) -> None:
         """These physical blocks have gone."""
