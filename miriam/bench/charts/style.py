@@ -24,6 +24,7 @@ _COLOURS = {
     "tally": "#8C564B",
     "orion": "#B5A642",
     "miriam-fixed": "#7FCFB4",
+    "miriam-grid": "#3B7A57",
 }
 _OTHER = "#444444"
 
