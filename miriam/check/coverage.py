@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from miriam.check.survey import Surveyed, survey
+from miriam.elastic import ElasticKernel
 from miriam.errors import MiriamError, SourceError, UsageError
 
 _SUFFIXES = (".cu", ".cuh")
@@ -65,10 +66,15 @@ def cover(
     )
     folders = [*include_dirs, folder, *_include_folders(folder)]
 
+    found: dict[_Key, Surveyed] = {}
+
+    def is_new(kernel: ElasticKernel) -> bool:
+        return compiling and not (_key(kernel) in found and found[_key(kernel)].compiled)
+
     def one(path: Path) -> tuple[Surveyed, ...] | FileError:
         try:
             return survey(
-                path, archs=archs, include_dirs=folders, defines=defines, compiling=compiling
+                path, archs=archs, include_dirs=folders, defines=defines, compiling=is_new
             ).kernels
         except SourceError as error:
             return () if NO_KERNEL in str(error) else FileError(str(path), str(error))
@@ -77,21 +83,30 @@ def cover(
         except Exception as error:  # one odd file must not cost the count of all others
             return FileError(str(path), f"{path}: internal error: {error!r}")
 
-    found: dict[tuple[str, int, str], Surveyed] = {}
     errors = []
-    workers = 1 if compiling else len(os.sched_getaffinity(0))
-    with ThreadPoolExecutor(workers) as pool:
-        for done, answer in enumerate(pool.map(one, paths), 1):
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        # Compiling uses all cores by itself, and file by file no kernel is compiled twice.
+        answers = map(one, paths) if compiling else pool.map(one, paths)
+        for done, answer in enumerate(answers, 1):
             progress(done, len(paths))
             if isinstance(answer, FileError):
                 errors.append(answer)
                 continue
             for item in answer:
-                kernel = item.kernel
-                key = (str(Path(kernel.path).resolve()), kernel.line, kernel.name)
-                found.setdefault(key, item)
+                known = found.get(_key(item.kernel))
+                # A template in a header may get its arguments from another file.
+                if known is None or (item.compiled and not known.compiled):
+                    found[_key(item.kernel)] = item
     kernels = tuple(found.values())
     return Coverage(str(folder), tuple(archs), compiling, len(paths), kernels, tuple(errors))
+
+
+_Key = tuple[str, int, str]
+
+
+def _key(kernel: ElasticKernel) -> _Key:
+    """What tells a kernel from all others of a folder."""
+    return str(Path(kernel.path).resolve()), kernel.line, kernel.name
 
 
 def _include_folders(folder: Path) -> list[Path]:

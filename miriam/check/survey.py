@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -52,11 +52,12 @@ def survey(
     archs: Sequence[str] = ("sm_87",),
     include_dirs: Sequence[str | Path] = (),
     defines: Mapping[str, str] | None = None,
-    compiling: bool = True,
+    compiling: Callable[[ElasticKernel], bool] = lambda kernel: True,
 ) -> Survey:
     """Make the kernels of ``source`` elastic for each of ``archs`` and compile what became so.
 
-    Without the ``cuda`` extra nothing is compiled, and a note says so. Errors of ``elasticize``.
+    Only kernels for which ``compiling`` says so are compiled. Without the ``cuda`` extra nothing
+    is, and a note says so. Errors of ``elasticize``.
     """
     made = {
         arch: elasticize(
@@ -65,10 +66,11 @@ def survey(
         for arch in archs
     }
     first = made[archs[0]]
-    missing = _missing_compiler() if compiling else ""
+    wanted = {(k.name, k.line) for k in first.kernels if k.source and compiling(k)}
+    missing = _missing_compiler() if wanted else ""
     done: dict[tuple[str, int, str], CompiledForms | str] = {}
-    for arch, found in made.items() if compiling and not missing else ():
-        elastic = [kernel for kernel in found.kernels if kernel.source]
+    for arch, found in made.items() if not missing else ():
+        elastic = [k for k in found.kernels if k.source and (k.name, k.line) in wanted]
         for kernel, answer in zip(elastic, _compiled(first.path, elastic, arch), strict=True):
             done[kernel.name, kernel.line, arch] = answer
     surveyed = [_surveyed(kernel, made, done, missing) for kernel in first.kernels]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from miriam.check import survey
 from miriam.cli import main
+from miriam.compile import FormSet, compile_forms
 from miriam.errors import MissingCapabilityError
 
 TWO = """\
@@ -209,6 +210,29 @@ def test_coverage_compiles_for_the_architectures_that_are_named(run: Run, source
     assert (code, set(compiled)) == (0, {"sm_90"})
     assert (compiled["sm_90"]["compiled"], compiled["sm_90"]["not_compiled"]) == (1, 0)
     assert compiled["sm_90"]["spills"] == 0
+
+
+def test_coverage_compiles_a_kernel_in_a_header_once(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shared.cuh").write_text(
+        "__global__ void h(int* x) { x[blockIdx.x] = 1; }\n"
+        "template <int N> __global__ void t(int* x) { x[blockIdx.x] = N; }\n"
+    )
+    include = '#include "shared.cuh"\n'
+    (tmp_path / "a.cu").write_text(include)
+    (tmp_path / "b.cu").write_text(include + "void run(int* x) { t<3><<<1, 1>>>(x); }\n")
+    (tmp_path / "c.cu").write_text(include)
+    compiled: list[str] = []
+
+    def spy(sets: Sequence[FormSet], arch: str) -> object:
+        compiled.extend(s.original.kernel for s in sets)
+        return compile_forms(sets, arch)
+
+    monkeypatch.setattr(survey, "compile_forms", spy)
+    code, out, _ = run("coverage", tmp_path, "--arch", "sm_90", "--json", "-")
+    assert (code, sorted(compiled)) == (0, ["h", "t<3>"])
+    assert json.loads(out)["compiled"]["sm_90"]["compiled"] == 2
 
 
 def test_coverage_fails_on_refusals_only_with_assert(run: Run, source: Path) -> None:
