@@ -8,10 +8,10 @@ import time
 import numpy as np
 
 from miriam.devices.cuda.buffers import Buffers
-from miriam.devices.cuda.clock import wait_for
 from miriam.devices.cuda.device import CudaDevice
 from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.memory import Memory, download, upload
+from miriam.devices.cuda.patience import wait_for
 from miriam.elastic.launch import Control, launch_bytes
 from miriam.kernels import Program
 

@@ -63,6 +63,10 @@ class Loop:
         for task, work in enumerate(self.tasks):
             for _ in range(work.in_flight):
                 self.submit(task)
+        self.go_on(seconds, gap_ns)
+
+    def go_on(self, seconds: float, gap_ns: Callable[[int], int] = lambda task: 0) -> None:
+        """Keep what is in flight going for so long."""
         until_ns = self.session.now_ns + round(seconds * SECOND_NS)
         while self.session.now_ns < until_ns:
             for done in self.session.advance(until_ns):

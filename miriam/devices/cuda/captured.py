@@ -13,6 +13,7 @@ from miriam.devices.cuda.capture import recording
 from miriam.devices.cuda.code import Function
 from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.nodes import KERNEL, Clone, Node, read_nodes
+from miriam.devices.cuda.patience import drain
 from miriam.devices.cuda.recording import Recording
 from miriam.devices.cuda.world import World
 from miriam.errors import UsageError
@@ -121,7 +122,7 @@ class Captured:
         samples: list[list[float]] = []
         for _ in range(RUNS):
             graph.launch(stream)
-            ask(driver.cuStreamSynchronize(stream))
+            drain(stream)
             pairs = pairwise(events.values())
             samples.append([ask(driver.cuEventElapsedTime(a, b)) * 1e6 for a, b in pairs])
         graph.destroy()

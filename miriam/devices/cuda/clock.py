@@ -6,8 +6,8 @@ import time
 from typing import Any
 
 from miriam.devices.cuda.driver import ask, driver
+from miriam.devices.cuda.patience import wait_for
 from miriam.devices.cuda.world import World
-from miriam.errors import DeviceError
 
 _TRIES = 20
 _REBASE_NS = 1_000_000_000
@@ -67,15 +67,3 @@ class Clock:
                 event, self._base = self._base, event
             ask(driver.cuEventDestroy(event))
         return found_ns
-
-
-def wait_for(event: Any, limit_s: float) -> None:
-    """Until ``event`` has happened; DeviceError after ``limit_s``."""
-    until = time.perf_counter() + limit_s
-    while True:
-        result = driver.cuEventQuery(event)
-        if result[0] != driver.CUresult.CUDA_ERROR_NOT_READY:
-            ask(result)
-            return
-        if time.perf_counter() > until:
-            raise DeviceError(f"the GPU did not answer within {limit_s:g} s")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from miriam.compile import compile_cubin
-from miriam.coordinator import Mix, Policy, Task
+from miriam.coordinator import Mix, Plan, Policy, Task
 from miriam.devices.cuda.captured import Captured
 from miriam.devices.cuda.code import CONTROL_KERNELS, CONTROLS, Function, Module
 from miriam.devices.cuda.kernels import Kernels
@@ -86,16 +86,23 @@ class CudaDevice:
         return tuple(self._kernels.original(step) for step in program.steps)
 
     def open(
-        self, tasks: Sequence[Task], policy: Policy, observers: Sequence[Observer] = ()
+        self,
+        tasks: Sequence[Task],
+        policy: Policy,
+        observers: Sequence[Observer] = (),
+        *,
+        ladder: Callable[[Mix], Sequence[Plan]] = lambda mix: (),
     ) -> CudaSession:
         """Open a session for ``tasks`` under ``policy``; all that it needs is made here.
 
-        MissingCapabilityError for a plan that this device has no means for.
+        ``ladder`` makes the plans that the session may ``use`` besides the policy's own: they
+        differ from it in their grants only. MissingCapabilityError for a plan that this device
+        has no means for.
         """
         profiles = [self.profile(task.program) for task in tasks]
         step_ns = tuple(tuple(step.original_ns for step in steps) for steps in profiles)
         mix = Mix(self.gpu, tuple(tasks), step_ns)
-        return CudaSession(self, mix, policy, profiles, observers)
+        return CudaSession(self, mix, policy, profiles, observers, tuple(ladder(mix)))
 
     @property
     def kernels(self) -> Kernels:

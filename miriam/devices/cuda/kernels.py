@@ -97,9 +97,9 @@ class Kernels:
         original = self._originals[_key(kernel)]
         resident = original.resident_blocks(kernel.threads, kernel.dynamic_shared_bytes)
         for variant in kernel.variants:
-            if variant.estimated or (_key(kernel), variant.threads) in self._forms:
+            if (_key(kernel), variant.threads) in self._forms:
                 continue
-            entry = made.entry("yield", kernel.name, variant.fold)
+            entry = made.entry("yield", kernel.name, variant.fold, kernel.block)
             for bound in {max(1, resident), 1}:
                 wanted[kernel.source, bound][entry].append((kernel, variant.threads))
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from miriam.devices.cuda.driver import ask, driver
+from miriam.devices.cuda.patience import drain
 
 _UNIT_BYTES = 256
 
@@ -28,7 +29,7 @@ class Memory:
         self._device.append(address)
         ask(driver.cuMemsetD8(address, 0, size_bytes))
         # On the legacy stream, for which ours do not wait.
-        ask(driver.cuStreamSynchronize(driver.CUstream(0)))
+        drain(driver.CUstream(0))
         return address
 
     def host(self, size_bytes: int) -> tuple[int, NDArray[np.uint8]]:

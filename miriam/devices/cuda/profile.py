@@ -14,6 +14,7 @@ from miriam.devices.cuda.code import Function
 from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.kernels import Form, Kernels
 from miriam.devices.cuda.memory import Memory
+from miriam.devices.cuda.patience import drain
 from miriam.devices.cuda.world import World
 from miriam.elastic.launch import Control, launch_bytes
 from miriam.kernels import KernelSpec, Program, Step
@@ -114,7 +115,7 @@ class Profiler:
             ask(driver.cuEventRecord(began, stream))
             graph.launch(stream)
             ask(driver.cuEventRecord(ended, stream))
-            ask(driver.cuStreamSynchronize(stream))
+            drain(stream)
             times.append(ask(driver.cuEventElapsedTime(began, ended)) * 1e6 / REPEATS)
         for event in (began, ended):
             ask(driver.cuEventDestroy(event))

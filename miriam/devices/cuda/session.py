@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from miriam.coordinator import Mix, Policy, Snapshot, Waiting
+from miriam.coordinator import Mix, Plan, Policy, Snapshot, Waiting
 from miriam.devices.arrays import check_arrays
 from miriam.devices.contract import Arrays, Completion, Usage
 from miriam.devices.cuda.clock import Clock
@@ -48,9 +48,12 @@ class CudaSession:
         policy: Policy,
         profiles: Sequence[Sequence[StepProfile]],
         observers: Sequence[Observer],
+        ladder: Sequence[Plan] = (),
     ) -> None:
+        """``ladder``: plans that ``use`` may change to, of the same tasks and levels."""
         self._mix, self._policy, self._observers = mix, policy, observers
-        self._stage = Stage(device, mix, policy.plan(mix), profiles)
+        self.ladder = tuple(ladder)
+        self._stage = Stage(device, mix, (policy.plan(mix), *ladder), profiles)
         self._free = [list(lanes) for lanes in self._stage.lanes]
         self._requests = [0] * len(mix.tasks)
         self._waiting: dict[Waiting, _Run] = {}
@@ -110,6 +113,13 @@ class CudaSession:
             elif now_ns - self._running[0].started_ns > REQUEST_LIMIT_NS:
                 self._hang(self._running[0])
         return []
+
+    def use(self, plan: Plan) -> None:
+        """Let critical requests go by the grants of ``plan``, one of the session's ladder.
+
+        It takes effect word by word with the next control writes of each request.
+        """
+        self._stage.use(plan)
 
     def usage(self) -> Usage:
         """Share of the time with a request under way, and the warps of its steps.

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from miriam.coordinator import Mix, Plan
 from miriam.devices.cuda.buffers import Buffers, Runs, Weights
-from miriam.devices.cuda.clock import Clock, wait_for
+from miriam.devices.cuda.clock import Clock
 from miriam.devices.cuda.code import Original
 from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.graphs import (
@@ -24,11 +26,12 @@ from miriam.devices.cuda.graphs import (
 )
 from miriam.devices.cuda.lane import Lane
 from miriam.devices.cuda.memory import Memory, upload
+from miriam.devices.cuda.patience import drain, wait_for
 from miriam.devices.cuda.profile import StepProfile, resident_blocks
 from miriam.devices.cuda.waits import Waits
 from miriam.devices.cuda.words import Layout
 from miriam.devices.cuda.world import World
-from miriam.errors import DeviceError, MissingCapabilityError
+from miriam.errors import DeviceError, MissingCapabilityError, UsageError
 
 if TYPE_CHECKING:
     from miriam.devices.cuda.device import CudaDevice
@@ -39,21 +42,42 @@ GATE_LIMIT_NS = 10_000_000_000
 CLOSE_LIMIT_S = 30.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The rows of a critical task in the host's memory: those before ``steps``, and the idle one.
+
+    ``lines``: a view of them, which begin at ``address``.
+    """
+
+    steps: tuple[int, ...]
+    lines: NDArray[np.uint32]
+    address: int
+    row_bytes: int
+
+    def announcement(self, row: int) -> Announcement:
+        """What a lane whose row is ``row`` copies from here."""
+        at = [self.address + self.row_bytes * line for line in range(len(self.lines))]
+        writes = tuple(zip(self.steps, at[:-1], strict=True))
+        return Announcement(row, self.row_bytes, writes, at[-1])
+
+
 class Stage:
-    """All lanes of all tasks of a mix, under one plan; made before the first request starts."""
+    """All lanes of all tasks of a mix; made before the first request starts."""
 
     def __init__(
         self,
         device: CudaDevice,
         mix: Mix,
-        plan: Plan,
+        plans: Sequence[Plan],
         profiles: Sequence[Sequence[StepProfile]],
     ) -> None:
+        """``plans``: the first one counts, the others can be used later."""
+        plan = plans[0]
         self._device, self._mix, self._plan, self._profiles = device, mix, plan, profiles
         for task in range(len(mix.tasks)):
             self._borrow(task)
         self._memory = Memory()
-        self._layout = Layout(mix, plan)
+        self._layout = Layout(mix, plans)
         self._watched = sorted({critical for critical, _ in plan.grants})
         self.enter()
         self._side = device.world.stream(-(2**31))
@@ -63,9 +87,11 @@ class Stage:
         self.waits = Waits(self._memory)
         self._controls = self._make_controls(max(1, len(slots)))
         self._numbers = count()
+        self._tables = {task: self._table(task, plans) for task in self._watched}
         self.lanes = [self._lanes(task) for task in range(len(mix.tasks))]
         self.warp_ns = [self._warp_ns(task) for task in range(len(mix.tasks))]
-        ask(driver.cuCtxSynchronize())
+        # Copies and fills of this thread's legacy stream, for which our streams do not wait.
+        drain(driver.CUstream(0))
 
     def enter(self) -> None:
         """Make the device's context the calling thread's."""
@@ -154,7 +180,7 @@ class Stage:
         weights = Weights(work.program, work.weights, self._memory).addresses
         # The most urgent tasks have the highest number before 0; equal ones share it.
         least = max(p.stream_priority for p in self._plan.tasks)
-        table = self._table(task) if task in self._watched else None
+        table = self._tables.get(task)
         lanes = []
         for request in range(work.in_flight):
             known = weights if captured is None else captured.addresses(request)
@@ -197,33 +223,51 @@ class Stage:
             return captured.originals(request)
         return self._device.functions(program)
 
-    def _table(self, task: int) -> tuple[list[tuple[int, int]], int]:
-        """Before which steps the row changes and where the new one lies, and the idle row."""
-        layout, device = self._layout, self._device
-        where = device.controls.function("miriam_where")
+    def use(self, plan: Plan) -> None:
+        """Let requests go by the grants of ``plan`` from their next control write on.
+
+        Every word is an old grant or a new one; a request under way may meet both. UsageError
+        unless the plan differs from the one that the stage was made for in its grants only.
+        """
+        if plan.tasks != self._plan.tasks or not set(plan.grants) <= set(self._plan.grants):
+            raise UsageError(
+                "plan", "the same tasks and levels as when the session was opened", plan.tasks
+            )
+        for task, table in self._tables.items():
+            rows = self._layout.rows(plan, task, self._sets(plan, task))
+            for line, step in enumerate(table.steps):
+                table.lines[line] = rows[step]
+
+    def _sets(self, plan: Plan, task: int) -> dict[tuple[int, int], Sequence[int]]:
+        """The hardware's SM numbers of each range of SMs beside the critical ``task``."""
+        where = self._device.controls.function("miriam_where")
         ranges = {
             g.sms
-            for (critical, _), table in self._plan.grants.items()
+            for (critical, _), table in plan.grants.items()
             if critical == task
             for row in table
             for g in row
             if g.sms
         }
-        sets = {r: device.world.ids_of(*r, where) for r in ranges}
-        rows = layout.rows(task, sets)
-        changes = [i for i, row in enumerate(rows) if not i or (row != rows[i - 1]).any()]
+        return {r: self._device.world.ids_of(*r, where) for r in ranges}
+
+    def _table(self, task: int, plans: Sequence[Plan]) -> _Table:
+        """The rows of ``task`` before the steps at which they change under any of ``plans``."""
+        layout = self._layout
+        found = [layout.rows(plan, task, self._sets(plan, task)) for plan in plans]
+        changes = [
+            i
+            for i in range(len(found[0]))
+            if not i or any((rows[i] != rows[i - 1]).any() for rows in found)
+        ]
         address, view = self._memory.host(4 * layout.width * (len(changes) + 1))
         lines = view.view(np.uint32).reshape(-1, layout.width)
-        for line, index in enumerate(changes):
-            lines[line] = rows[index]
+        for line, step in enumerate(changes):
+            lines[line] = found[0][step]
         lines[-1] = layout.idle()
-        row_bytes = 4 * layout.width
-        writes = [(index, address + row_bytes * line) for line, index in enumerate(changes)]
-        return writes, address + row_bytes * len(changes)
+        return _Table(tuple(changes), lines, address, 4 * layout.width)
 
-    def _record_critical(
-        self, lane: Lane, task: int, request: int, table: tuple[list[tuple[int, int]], int] | None
-    ) -> None:
+    def _record_critical(self, lane: Lane, task: int, request: int, table: _Table | None) -> None:
         lane.world.enter()
         if self._device.counting:
             elastic = [False] * len(lane.task.program.steps)
@@ -231,7 +275,7 @@ class Stage:
         announcement = None
         if table is not None:
             row = self._controls.row(self._slots[task, request])
-            announcement = Announcement(row, 4 * self._layout.width, *table)
+            announcement = table.announcement(row)
         borders = Borders(self._controls, lane.number, self._plan.tasks[task].borders)
         record_critical(lane, self._originals(task, request), announcement, borders)
 

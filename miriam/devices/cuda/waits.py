@@ -18,6 +18,7 @@ from miriam.devices.cuda.code import Function
 from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.graphs import WAITS, WAITS_BYTES
 from miriam.devices.cuda.memory import Memory, download
+from miriam.devices.cuda.patience import drain
 
 
 class Waits:
@@ -34,7 +35,7 @@ class Waits:
         ask(driver.cuEventRecord(before, stream))
         now.launch(stream, (1, 1, 1), (1, 1, 1), [ctypes.c_void_p(self._time)])
         ask(driver.cuEventRecord(after, stream))
-        ask(driver.cuStreamSynchronize(stream))
+        drain(stream)
         read_ns = int(download(self._time, 1, "uint64")[0])
         self._offset_ns = (clock.of(before) + clock.of(after)) // 2 - read_ns
         for event in (before, after):

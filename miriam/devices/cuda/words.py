@@ -48,10 +48,10 @@ class StepWords:
 
 
 class Layout:
-    """Which words a row has for ``plan``; ``in_flight`` requests of each normal task."""
+    """Which words a row has for every one of ``plans``, which differ in their grants only."""
 
-    def __init__(self, mix: Mix, plan: Plan) -> None:
-        self._mix, self._plan = mix, plan
+    def __init__(self, mix: Mix, plans: Sequence[Plan]) -> None:
+        self._mix, self._plans = mix, plans
         self._words: dict[tuple[int, int, int], StepWords] = {}
         width = SM_WORDS
         for task in mix.normal:
@@ -69,14 +69,15 @@ class Layout:
         return self._words.get((task, request, step))
 
     def _step(self, task: int, step: int, index: int) -> StepWords | None:
-        plan = self._plan.tasks[task].steps[step]
+        plan = self._plans[0].tasks[task].steps[step]
         if max(plan.level, plan.alone) < Level.GATE:
             return None
         work = self._mix.tasks[task].program.steps[step]
         kernel = work.kernel
         grants = {
             row[step]
-            for (_, normal), table in self._plan.grants.items()
+            for plan_of in self._plans
+            for (_, normal), table in plan_of.grants.items()
             if normal == task
             for row in table
         }
@@ -94,16 +95,24 @@ class Layout:
         """The row of a critical request that does not run."""
         return self._filled(None)
 
-    def rows(self, critical: int, sets: Mapping[tuple[int, int], Sequence[int]]) -> list[Row]:
-        """The row for each step of the task ``critical``.
+    def rows(
+        self, plan: Plan, critical: int, sets: Mapping[tuple[int, int], Sequence[int]]
+    ) -> list[Row]:
+        """The row for each step of the task ``critical`` under ``plan``.
 
         ``sets``: the hardware's SM numbers of each range of SMs in the plan.
         """
         steps = range(len(self._mix.tasks[critical].program.steps))
-        return [self._row(critical, step, sets) for step in steps]
+        return [self._row(plan, critical, step, sets) for step in steps]
 
-    def _row(self, critical: int, step: int, sets: Mapping[tuple[int, int], Sequence[int]]) -> Row:
-        tables = {n: self._plan.grants.get((critical, n)) for n in self._mix.normal}
+    def _row(
+        self,
+        plan: Plan,
+        critical: int,
+        step: int,
+        sets: Mapping[tuple[int, int], Sequence[int]],
+    ) -> Row:
+        tables = {n: plan.grants.get((critical, n)) for n in self._mix.normal}
         current = {n: table[step] for n, table in tables.items() if table is not None}
         row = self._filled(current)
         ranges = {g.sms for grants in current.values() for g in grants if g.blocks and g.sms}

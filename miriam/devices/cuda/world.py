@@ -15,6 +15,7 @@ import numpy as np
 from miriam.devices.cuda.code import Function
 from miriam.devices.cuda.driver import ask, driver, start
 from miriam.devices.cuda.memory import Memory, download
+from miriam.devices.cuda.patience import drain
 from miriam.errors import MissingCapabilityError, UsageError
 from miriam.kernels import ARCHITECTURES, GpuSpec
 
@@ -113,7 +114,7 @@ class World:
             where.launch(
                 stream, (4 * self.sms, 1, 1), (512, 1, 1), [ctypes.c_void_p(seen), hold_ns]
             )
-            ask(driver.cuStreamSynchronize(stream))
+            drain(stream)
             self._ids = tuple(map(int, np.flatnonzero(download(seen, _MOST_SMS, "uint32"))))
             memory.free()
             ask(driver.cuStreamDestroy(stream))

@@ -11,11 +11,12 @@ from miriam.devices.cuda.capture import recording
 from miriam.devices.cuda.code import Module
 from miriam.devices.cuda.doctor.costs import FILL_30, HEAD_START_S, SHORT
 from miriam.devices.cuda.doctor.report import Finding, LevelReport, WorldReport
-from miriam.devices.cuda.doctor.subject import FLOATS, Subject, drain, spin
+from miriam.devices.cuda.doctor.subject import FLOATS, Subject, spin
 from miriam.devices.cuda.doctor.writes import Writer
 from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.graphs import record_step
 from miriam.devices.cuda.memory import download, upload
+from miriam.devices.cuda.patience import drain
 from miriam.devices.cuda.words import OPEN, SM_WORDS
 from miriam.devices.cuda.world import Gpu, World
 from miriam.errors import DeviceError, UsageError

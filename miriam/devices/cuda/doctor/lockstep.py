@@ -16,7 +16,6 @@ import msgspec
 
 from miriam.coordinator import Task
 from miriam.devices.cuda.buffers import Buffers
-from miriam.devices.cuda.clock import wait_for
 from miriam.devices.cuda.device import CudaDevice
 from miriam.devices.cuda.doctor.report import Kind, LockstepRow, quantile
 from miriam.devices.cuda.doctor.subject import (
@@ -24,7 +23,6 @@ from miriam.devices.cuda.doctor.subject import (
     Mode,
     Subject,
     busy_program,
-    drain,
     elapsed_us,
     spin,
 )
@@ -32,6 +30,7 @@ from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.graphs import Announcement, record_critical, record_normal
 from miriam.devices.cuda.lane import Lane
 from miriam.devices.cuda.memory import Memory
+from miriam.devices.cuda.patience import drain, wait_for
 from miriam.devices.cuda.world import gpu
 from miriam.errors import DeviceError
 

@@ -16,12 +16,12 @@ from typing import Literal
 from miriam.coordinator import Task
 from miriam.devices.cuda.buffers import Buffers
 from miriam.devices.cuda.capture import Graph, recording
-from miriam.devices.cuda.clock import wait_for
 from miriam.devices.cuda.device import CudaDevice
 from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.graphs import WAITS_BYTES, WHILE_FROM_NS, Controls, Place, record_step
 from miriam.devices.cuda.lane import Lane
 from miriam.devices.cuda.memory import Memory, download
+from miriam.devices.cuda.patience import drain, wait_for
 from miriam.devices.cuda.profile import resident_blocks
 from miriam.devices.cuda.words import OPEN, SM_WORDS, StepWords
 from miriam.elastic.launch import Control, launch_bytes
@@ -229,14 +229,6 @@ class Subject:
 
 
 _MOST_REPEATS = 64
-
-
-def drain(stream: object, limit_s: float = LIMIT_S) -> None:
-    """Until ``stream`` is empty; DeviceError after ``limit_s``."""
-    event = ask(driver.cuEventCreate(0))
-    ask(driver.cuEventRecord(event, stream))
-    wait_for(event, limit_s)
-    ask(driver.cuEventDestroy(event))
 
 
 def elapsed_us(first: object, last: object) -> float:

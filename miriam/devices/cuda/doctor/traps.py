@@ -10,8 +10,9 @@ from typing import Any
 from miriam.devices.cuda.doctor.costs import SHORT
 from miriam.devices.cuda.doctor.lockstep import lockstep
 from miriam.devices.cuda.doctor.report import Finding, LockstepRow
-from miriam.devices.cuda.doctor.subject import Subject, drain, elapsed_us
+from miriam.devices.cuda.doctor.subject import Subject, elapsed_us
 from miriam.devices.cuda.driver import ask, driver
+from miriam.devices.cuda.patience import drain
 from miriam.errors import DeviceError
 
 _LEGACY_STREAM = 1  # CU_STREAM_LEGACY
