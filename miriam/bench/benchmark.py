@@ -138,6 +138,7 @@ def _figures(name: str, done: TaskRecord, alone: TaskRecord) -> TaskFigures:
         latency=done.latency,
         service=done.service,
         solo_latency=alone.latency,
+        solo_service=alone.service,
         rate_hz=done.rate_hz,
         solo_rate_hz=alone.rate_hz,
         beside_hz=done.beside_hz,

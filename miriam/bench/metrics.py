@@ -81,6 +81,7 @@ class TaskFigures:
     rate_hz: float
     solo_rate_hz: float
     beside_hz: float | None = None
+    solo_service: Sample = field(default_factory=lambda: Sample(()))
 
     @property
     def relative_rate_beside(self) -> float | None:

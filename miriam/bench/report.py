@@ -39,8 +39,11 @@ class CriticalReport:
     p99_us: float | None
     max_us: float | None
     service_p50_us: float | None
+    service_p99_us: float | None
     solo_p50_us: float | None
     solo_p99_us: float | None
+    solo_service_p50_us: float | None
+    solo_service_p99_us: float | None
     latency_vs_sequential: float | None
     cdf_us: tuple[float, ...] | UnsetType = UNSET
 
@@ -180,8 +183,11 @@ def _critical(
         p99_us=_us(task.latency, 99),
         max_us=_us(task.latency, 100),
         service_p50_us=_us(task.service, 50),
+        service_p99_us=_us(task.service, 99),
         solo_p50_us=_us(task.solo_latency, 50),
         solo_p99_us=_us(task.solo_latency, 99),
+        solo_service_p50_us=_us(task.solo_service, 50),
+        solo_service_p99_us=_us(task.solo_service, 99),
         latency_vs_sequential=_rounded(latency_vs_sequential),
         cdf_us=_spread(task.latency) if spread else UNSET,
     )

@@ -38,7 +38,8 @@ def test_the_document_has_the_schemas_fields_in_order() -> None:
     ]  # fmt: skip
     assert list(row["critical"]) == [
         "task", "requests", "p50_us", "p90_us", "p95_us", "p99_us", "max_us", "service_p50_us",
-        "solo_p50_us", "solo_p99_us", "latency_vs_sequential",
+        "service_p99_us", "solo_p50_us", "solo_p99_us", "solo_service_p50_us",
+        "solo_service_p99_us", "latency_vs_sequential",
     ]  # fmt: skip
     assert list(row["normal"][0]) == ["task", "requests", "rate_hz", "solo_rate_hz", "H", "h"]
     assert [(r["workload"], r["policy"]) for r in data["rows"]] == [
@@ -57,8 +58,11 @@ def test_figures_are_in_us_and_hz() -> None:
         "p99_us": 3000.0,
         "max_us": 3000.0,
         "service_p50_us": 1000.0,
+        "service_p99_us": 1500.0,
         "solo_p50_us": 2000.0,
         "solo_p99_us": 2000.0,
+        "solo_service_p50_us": 500.0,
+        "solo_service_p99_us": 500.0,
         "latency_vs_sequential": 0.25,
     }
     assert row["normal"] == [
