@@ -21,7 +21,7 @@ class Form:
 
     ``label`` names the form (``original``, ``persistent``), ``path`` the file that the text
     stands for. ``threads`` and ``dynamic_shared_bytes`` are those of its physical block, for
-    the occupancy.
+    the occupancy; ``fold`` logical threads run on each of these.
     """
 
     label: str
@@ -30,6 +30,7 @@ class Form:
     kernel: str
     threads: int = 256
     dynamic_shared_bytes: int = 0
+    fold: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class FormReport:
 
     ``resident_blocks``: blocks on one empty SM, 0 if not even one fits. ``spills``: more local
     bytes than the original. ``loses_resident_blocks``: fewer than the original.
-    ``fp_mix_differs``: another count of some kind of floating-point instruction.
+    ``fp_mix_differs``: another count of some kind of floating-point instruction (``same_mix``).
     """
 
     label: str
@@ -220,7 +221,7 @@ def _compared(original: _Built, form: _Built, wanted: FpMix, mix: FpMix) -> Form
         mix,
         spills=_spills(original, form),
         loses_resident_blocks=form.resident_blocks < original.resident_blocks,
-        fp_mix_differs=not same_mix(wanted, mix),
+        fp_mix_differs=not same_mix(wanted, mix, form.form.fold),
     )
 
 

@@ -49,9 +49,15 @@ class FpMix:
         return frozenset(name for name in self.__slots__ if getattr(self, name))
 
 
-def same_mix(original: FpMix, elastic: FpMix) -> bool:
-    """Whether two forms of a kernel have each kind equally often: neither contracts more."""
-    return astuple(original) == astuple(elastic)
+def same_mix(original: FpMix, elastic: FpMix, fold: int = 1) -> bool:
+    """Whether neither of two forms of a kernel contracts more: both have each kind equally often.
+
+    A form that runs ``fold`` logical threads on a physical one may have the code of up to as many
+    of them, so that each kind is there the same whole number of times as often.
+    """
+    counts = astuple(original)
+    found = astuple(elastic)
+    return any(found == tuple(n * times for n in counts) for times in range(1, fold + 1))
 
 
 def fp_mixes(kernels: Sequence[tuple[bytes, str]], arch: str) -> tuple[FpMix, ...]:

@@ -20,6 +20,7 @@ from miriam.compile import (
     same_mix,
 )
 from miriam.errors import MiriamError, MissingCapabilityError, SourceError, UnknownNameError
+from miriam.kernels import Dim3
 
 ARITHMETIC = """\
 #include <cuda_fp16.h>
@@ -102,7 +103,32 @@ def test_instructions_by_kind(opcode: str, operands: str, expected: FpMix) -> No
 def test_mixes_are_the_same_or_not() -> None:
     assert same_mix(FpMix(ffma=2), FpMix(ffma=2))
     assert not same_mix(FpMix(ffma=2), FpMix(ffma=1, fmul=1, fadd=1))
+    assert same_mix(FpMix(ffma=2, fadd=1), FpMix(ffma=6, fadd=3), fold=4)
+    assert not same_mix(FpMix(ffma=2, fadd=1), FpMix(ffma=6, fadd=3), fold=2)
+    assert not same_mix(FpMix(ffma=2, fadd=1), FpMix(ffma=4, fadd=3), fold=4)
     assert FpMix(ffma=2, dadd=1).kinds == {"ffma", "dadd"}
+
+
+FOLDED = """\
+__global__ void __launch_bounds__(64) k(float* x) {
+  __shared__ float t[64];
+  t[threadIdx.x] = x[threadIdx.x] * x[64] + x[65];
+  __syncthreads();
+  x[threadIdx.x] = t[63 - threadIdx.x] * x[66] + x[67];
+}
+"""
+
+
+@pytest.mark.parametrize("fold", [2, 4])
+def test_a_folded_form_contracts_as_the_original_once_per_logical_thread(fold: int) -> None:
+    kernel = elasticize(FOLDED).kernel("k")
+    entry = kernel.entry("yield", None, fold, Dim3(64))
+    original = Form("original", kernel.original, "k.cu", "k", 64)
+    folded = Form("block", kernel.source, "k.cu", entry, 64 // fold, fold=fold)
+    made = compiled(original, [folded], "sm_87")
+    assert made.fmad and made.original.fp_mix == FpMix(ffma=2)
+    assert made.forms[0].fp_mix == FpMix(ffma=2 * fold)
+    assert not made.forms[0].fp_mix_differs
 
 
 def test_an_unknown_symbol_lists_the_known() -> None:
