@@ -29,8 +29,18 @@ class TimedStep:
     step: Step
     alone_ns: int
 
+    @property
+    def costed(self) -> bool:
+        """Whether its cost is known: every kernel moves bytes, of a captured one nobody knows."""
+        return self.step.cost.dram_bytes > 0
+
     def memory_share(self, gpu: GpuSpec) -> float:
-        """Share of the DRAM bandwidth that it uses alone; 0 where the GPU's is unknown."""
+        """Share of the DRAM bandwidth that it uses alone; 0 where the GPU's is unknown.
+
+        A step of unknown cost is taken to need all of it.
+        """
+        if not self.costed:
+            return 1.0
         could_move_bytes = gpu.dram_gbps * self.alone_ns
         moved_bytes = self.step.cost.dram_bytes * self.step.kernel.blocks
         return moved_bytes / could_move_bytes if could_move_bytes else 0.0
@@ -57,7 +67,8 @@ def left_beside(gpu: GpuSpec, critical: TimedStep, normal: TimedStep) -> Limits 
     saturating = normal.memory_share(gpu) > MEMORY_BOUND and normal.alone_ns >= YIELD_TARGET_NS
     if saturating and share > MEMORY_FREE:
         return None
-    if share > MEMORY_BOUND and critical.alone_ns >= YIELD_TARGET_NS:
+    # Only a step that is known to be bound by DRAM has issue slots to spare.
+    if critical.costed and share > MEMORY_BOUND and critical.alone_ns >= YIELD_TARGET_NS:
         threads = int(MEMORY_BOUND_THREADS * limits.threads)
         per_sm = max(1, threads // normal.step.kernel.threads)
         return Limits(gpu.sms * per_sm, threads)

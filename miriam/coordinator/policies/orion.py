@@ -8,7 +8,8 @@ which goes beside anything), the threshold is searched per workload, and the tim
 best-effort kernels is bounded. Here the rule is evaluated beforehand for each (critical step,
 normal step) and kept by gates on the device, a step is bound by memory or by computing, the
 threshold is a share of the SMs that all normal steps beside the critical one have together, and
-nothing is outstanding but the steps that passed their gates. Kernels stay as they are (level 1).
+nothing is outstanding but the steps that passed their gates. A step of unknown cost, a captured
+one, goes beside nothing. Kernels stay as they are (level 1).
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ class Orion:
         return admit_in_flight(mix, snapshot)
 
     def _grant(self, gpu: GpuSpec, critical: TimedStep, normal: TimedStep) -> Grant:
+        if not (critical.costed and normal.costed):
+            return CLOSED
         if _by_memory(gpu, critical) == _by_memory(gpu, normal):
             return CLOSED
         kernel = normal.step.kernel
