@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bench_fakes import MS, FakeDevice, FakeNetworks, Silent, asked
+
 from miriam.bench import Cell, Closed, Machine, Workload, WorkloadTask, Workshop, run_cells
 from miriam.bench.rounds import ROUNDS, InRounds
-from tests.unit.bench_fakes import MS, FakeDevice, FakeNetworks, Silent, asked
 
 PAIR = Workload(
     "W",

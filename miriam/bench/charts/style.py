@@ -24,6 +24,9 @@ _COLOURS = {
     "tally": "#8C564B",
     "orion": "#B5A642",
     "miriam-fixed": "#7FCFB4",
+    "miriam-host": "#004D38",
+    "multistream-equal": "#F4A582",
+    "mps": "#000000",
     "miriam-grid": "#3B7A57",
 }
 _OTHER = "#444444"

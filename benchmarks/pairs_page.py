@@ -1,0 +1,198 @@
+"""Writes docs/results/pairs-h200.md and its charts from what was measured on a GPU.
+
+    miriam bench pairs --device cuda:0 ... --json docs/results/data/h200-pairs-1.json
+    python -m benchmarks.mps_gpu docs/results/data/h200-mps.json
+    python -m benchmarks.pairs_page docs/results/data/h200-{pairs-*,mps}.json \
+        > docs/results/pairs-h200.md
+
+Several reports are merged; the charts go to docs/results. Every sentence that judges is counted
+from the rows.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.pairs_chart import overhead_against_rate
+from benchmarks.pairs_rows import QUEUED, Cell, Merged, Row, frontier, load
+from benchmarks.pairs_verdicts import targets, who_wins
+
+CHARTS = {False: Path("docs/results/pairs-h200.png"), True: Path("docs/results/pairs-h200-p99.png")}
+
+HEAD = """# Pairs on a GPU: every policy and baseline, measured
+
+A critical network beside a normal one on one GPU, under every policy that was run; {count} rows,
+{verified} of them with every output equal, bit for bit, to that of the same network alone. All
+policies of a cell take turns in one process (`mps` in two), and each network was measured alone
+before, between and after. `python -m benchmarks.pairs_page` writes this page and its charts from
+the reports below; no sentence on it was written by hand after the run.
+
+{runs}
+
+![Critical overhead, p50, against the normal network's rate]({median})
+
+![Critical overhead, p99, against the normal network's rate]({tail})
+
+Each point is a policy, each mark a pair; further left and further up is better. A grey line joins
+the policies of a pair that no other one beats in both.
+
+## How to read it
+
+- *service*: from a critical request's first kernel to the end of its outputs' copy, timed by events
+  of the GPU. *latency*: from its arrival, which on a real device includes the Python loop of the
+  benchmark that hands requests in and collects them; with more to collect beside a normal network
+  the loop is slower, and that is no property of a policy. Judgements here use the service. It
+  begins after the copy of the inputs, so it does not see what a request waits before. `{queued}`
+  lets critical requests wait there on purpose: it is in the tables and in no judgement, like rows
+  whose outputs were not all right.
+- p50 and p99 are over the same percentile alone. A p99 of n < 1,000 requests is a rough one.
+- *H*: the normal network's rate / its rate alone with the same number in flight. *of rest*:
+  H / (1 - duty), where the duty is the critical service alone / (latency alone + gap): what was
+  got of the time in which no critical request runs.
+- *yield*: from a critical request's announcement until all normal work has left, p99 in us, where a
+  policy makes it leave.
+- A world of k SMs is a green context of k SMs, for both networks.
+- *drift*: largest median alone / smallest - 1 over the rounds of a cell. Where it is above 5 %,
+  differences of that size mean nothing.
+"""
+MPS = """- `mps`: two processes under the Multi-Process Service, the critical one with client
+  priority 0, the normal one with 1; no other control. Worlds are active thread percentages there,
+  which limit how many SMs a process uses and not which. {worlds}.
+"""
+COLUMNS = (
+    "pair",
+    "policy",
+    "service p50",
+    "p99",
+    "latency p50",
+    "p99",
+    "H",
+    "of rest",
+    "yield p99",
+    "n",
+    "drift",
+    "verified",
+    "frontier",
+)
+RUN = """| file | GPU | driver | CUDA | date | SM clock, MHz | Miriam | rows |
+|---|---|---|---|---|---|---|---|"""
+
+
+def runs(merged: Merged) -> Iterator[str]:
+    """A line per report."""
+    yield RUN
+    for report in merged.reports:
+        driver, clocks = report["driver"], report["clocks"]
+        cells = (
+            f"data/{report['file']}",
+            report["gpu"],
+            driver["name"],
+            f"{driver['cuda'] // 1000}.{driver['cuda'] % 1000 // 10}",
+            report["date"],
+            f"{clocks['clocks.sm']} of {clocks['clocks.max.sm']}",
+            report["versions"].get("miriam-gpu", "-"),
+            len(report["rows"]),
+        )
+        yield f"| {' | '.join(map(str, cells))} |"
+    if merged.replaced:
+        yield f"\n{merged.replaced} rows were measured again; the last file's are shown."
+
+
+def head(merged: Merged) -> str:
+    """The page down to the tables."""
+    text = HEAD.format(
+        count=len(merged.rows),
+        verified=sum(row.verified is True for row in merged.rows),
+        runs="\n".join(runs(merged)),
+        median=CHARTS[False].name,
+        tail=CHARTS[True].name,
+        queued=QUEUED,
+    )
+    found = [report["mps"] for report in merged.reports if "mps" in report]
+    worlds = [world for mps in found for world in mps["worlds"]]
+    if worlds:
+        text += MPS.format(worlds="; ".join(_mps_world(world) for world in worlds))
+    reasons = [mps["reason"] for mps in found if mps["reason"]]
+    return text + "".join(f"- `mps` is not there: {reason}\n" for reason in reasons)
+
+
+def tables(cells: dict[Cell, list[Row]]) -> Iterator[str]:
+    """A table per world and gap."""
+    for place in dict.fromkeys((c.gpu, c.date, c.gap, c.world) for c in cells):
+        shown = {
+            cell: rows
+            for cell, rows in cells.items()
+            if (cell.gpu, cell.date, cell.gap, cell.world) == place
+        }
+        gpu, date, gap, world = place
+        yield f"\n### {world}, {gap}\n\n{gpu}, {date}.\n"
+        yield f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}"
+        for cell, rows in shown.items():
+            best = frontier(rows)
+            for index, row in enumerate(rows):
+                name = cell.pair if index == 0 else ""
+                yield f"| {' | '.join([name, *_cells(row, row in best)])} |"
+
+
+def _cells(row: Row, best: bool) -> Sequence[str]:
+    return (
+        row.policy,
+        _number(row.service50),
+        _number(row.service99),
+        _number(row.p50),
+        _number(row.p99),
+        _number(row.H),
+        _number(row.of_rest),
+        _number(row.yield99_us, 1),
+        str(row.n),
+        "-" if row.drift is None else f"{100 * row.drift:.0f} %",
+        {True: "yes", False: "**NO**", None: "-"}[row.verified],
+        "x" if best else "",
+    )
+
+
+def _number(value: float | None, digits: int = 2) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def _mps_world(world: dict[str, object]) -> str:
+    limited = "whole GPU" if world["percentage"] is None else f"{world['percentage']} %"
+    return (
+        f"{limited}: {world['critical_sms']} and {world['normal_sms']} SMs seen to run blocks, "
+        f"{world['shared_sms']} of them by both"
+    )
+
+
+def page(merged: Merged) -> str:
+    """The whole page."""
+    cells = merged.cells
+    parts = [
+        head(merged),
+        "\n## Who wins where\n",
+        *who_wins(cells),
+        "\n## Targets\n",
+        *targets(cells),
+        "\n## All rows",
+        *tables(cells),
+    ]
+    return "\n".join(parts)
+
+
+def main() -> None:
+    """Write the charts and print the page."""
+    merged = load(map(Path, sys.argv[1:]))
+    if not merged.rows:
+        reasons = [json.dumps(report.get("mps")) for report in merged.reports]
+        raise SystemExit(f"no rows in {len(reasons)} reports: {', '.join(reasons)}")
+    first = merged.reports[0]
+    source = f"{first['gpu']}, {first['date']}"
+    for tail, path in CHARTS.items():
+        path.write_bytes(overhead_against_rate(merged.cells, source, tail=tail))
+    print(page(merged))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""The page of measured pairs: merging, ratios, the frontier, and verdicts that follow from rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.pairs_chart import overhead_against_rate
+from benchmarks.pairs_page import page
+from benchmarks.pairs_rows import Merged, frontier, load
+from benchmarks.pairs_verdicts import gate_is_enough, higher_sum
+
+
+def entry(
+    policy: str, over: float, tail: float, h: float, gap_us: float = 0.0, **other: Any
+) -> dict[str, Any]:
+    """A row: alone 200 us of which 100 us are service, p99 twice that."""
+    critical = {
+        "task": "c",
+        "p50_us": 200.0 * over,
+        "p99_us": 400.0 * tail,
+        "service_p50_us": 100.0 * over,
+        "service_p99_us": 200.0 * tail,
+        "solo_p50_us": 200.0,
+        "solo_p99_us": 400.0,
+        "solo_service_p50_us": 100.0,
+        "solo_service_p99_us": 200.0,
+    }
+    return {
+        "workload": "c+n",
+        "policy": policy,
+        "critical": critical,
+        "normal": [{"task": "n", "H": h}],
+        "verified": True,
+        "gap_us": gap_us,
+        "world": "cuda:0:32",
+        "n": 1_000,
+        "drift": 0.01,
+    } | other
+
+
+def written(folder: Path, name: str, rows: list[dict[str, Any]], **other: Any) -> Path:
+    report = {
+        "schema": "miriam.bench/1",
+        "simulated": False,
+        "gpu": "G",
+        "driver": {"name": "580.1", "cuda": 13000},
+        "versions": {"miriam-gpu": "0.1.0"},
+        "date": "2026-11-30",
+        "clocks": {"clocks.sm": "1000", "clocks.max.sm": "2000"},
+        "rows": rows,
+    } | other
+    path = folder / name
+    path.write_text(json.dumps(report))
+    return path
+
+
+CLOSED = [
+    entry("miriam", 1.1, 1.2, 0.3),
+    entry("miriam:budget=0.2", 1.18, 1.3, 0.55),
+    entry("gate", 1.2, 1.4, 0.2),
+    entry("multistream", 1.6, 2.0, 0.9),
+    entry("sequential", 1.0, 1.0, 0.95),
+]
+SPARSE = [
+    entry("miriam", 1.05, 1.08, 0.95, 4_000.0, yield_p99_us=12.34),
+    entry("gate", 1.04, 1.05, 0.96, 4_000.0),
+    entry("multistream", 1.6, 2.0, 0.97, 4_000.0),
+]
+
+
+@pytest.fixture
+def merged(tmp_path: Path) -> Merged:
+    return load([written(tmp_path, "a.json", CLOSED), written(tmp_path, "b.json", SPARSE)])
+
+
+def line(text: str, *words: str) -> str:
+    return next(x for x in text.splitlines() if all(word in x for word in words))
+
+
+def test_cells_are_merged_over_reports_and_a_row_that_occurs_again_is_replaced(
+    tmp_path: Path,
+) -> None:
+    first = written(tmp_path, "a.json", [entry("gate", 2.0, 2.0, 0.1), *CLOSED[:2]])
+    again = written(tmp_path, "b.json", [entry("gate", 1.5, 2.0, 0.2)])
+    other_day = written(tmp_path, "c.json", [entry("gate", 1.5, 2.0, 0.2)], date="2026-12-01")
+    found = load([first, again, other_day])
+    assert [len(rows) for rows in found.cells.values()] == [3, 1]
+    assert found.replaced == 1
+    gate = next(row for row in found.rows if row.policy == "gate")
+    assert gate.service50 == 1.5
+    assert "1 rows were measured again" in page(found)
+
+
+def test_of_rest_takes_the_duty_from_the_service_alone(merged: Merged) -> None:
+    sparse = next(row for row in merged.rows if row.cell.gap_us and row.policy == "miriam")
+    assert sparse.duty == pytest.approx(100 / 4_200)
+    assert sparse.of_rest == pytest.approx(0.95 / (1 - 100 / 4_200))
+    assert all(row.of_rest is None for row in merged.rows if not row.cell.gap_us)
+
+
+def test_the_frontier_holds_what_nothing_beats_and_leaves_sequential_out(merged: Merged) -> None:
+    closed, sparse = merged.cells.values()
+    names = ["miriam", "miriam:budget=0.2", "multistream"]
+    assert [row.policy for row in frontier(closed)] == names
+    assert [row.policy for row in frontier(sparse, tail=True)] == ["gate", "multistream"]
+
+
+def test_it_is_said_where_the_gate_is_enough_and_where_multistream_has_the_higher_sum(
+    merged: Merged,
+) -> None:
+    closed, sparse = merged.cells.values()
+    assert (gate_is_enough(closed), gate_is_enough(sparse)) == (False, True)
+    # 1 / 1.6 + 0.9 against 1 / 1.18 + 0.55, and 1 / 1.6 + 0.97 against 1 / 1.05 + 0.95.
+    assert (higher_sum(closed), higher_sum(sparse)) == ("multistream", "miriam")
+    assert gate_is_enough(closed[:2]) is None
+    text = page(merged)
+    assert line(text, "| 32 SMs | closed loop | 1 |").endswith("| 1 | 1 | 1 | 0 | 1 |")
+    assert line(text, "| 32 SMs | 4 ms | 1 |").endswith("| 1 | 0 | 0 | 1 | 0 |")
+
+
+def test_each_target_says_what_was_measured_and_whether_it_is_reached(merged: Merged) -> None:
+    text = page(merged)
+    assert "| miriam 1.08, 0.97 | reached | gate 1.05, 0.98" in line(text, "H / (1 - duty) >=")
+    above = line(text, "miriam's frontier above")
+    assert "| above 1 of 2 | **missed** | not above multistream (1.60, 0.90) |" in above
+    assert "| miriam:budget=0.2 0.55 | reached | best other gate 0.20" in line(text, "H >= 0.5")
+    assert "| 1 of 2 cells | **missed** |" in line(text, "below the gate's")
+    assert "| not run |" in line(text, "miriam-host")
+    assert "| 8 rows, 0 not verified | **missed** |" in line(text, "at least 150 rows")
+
+
+def test_a_row_shows_its_figures_and_an_output_that_was_wrong(tmp_path: Path) -> None:
+    wrong = entry("gate", 1.04, 1.05, 0.96, 4_000.0, verified=False)
+    text = page(load([written(tmp_path, "a.json", [SPARSE[0], wrong])]))
+    numbers = "1.05 | 1.08 | 1.05 | 1.08 | 0.95 | 0.97 | 12.3 | 1000 | 1 % | yes | x |"
+    assert f"| c + n | miriam | {numbers}" in text
+    assert line(text, "|  | gate |").endswith("| **NO** |  |")
+    assert "2 rows, 1 not verified" in text
+
+
+def test_a_policy_that_completed_nothing_is_no_point(tmp_path: Path) -> None:
+    nothing = entry("vacate", 1.0, 1.0, 0.5)
+    nothing["critical"] |= dict.fromkeys(("p50_us", "p99_us", "service_p50_us", "service_p99_us"))
+    found = load([written(tmp_path, "a.json", [*CLOSED, nothing])])
+    assert "| vacate | - | - | - | - | 0.50 |" in page(found)
+    assert "vacate" not in [row.policy for row in frontier(found.rows)]
+
+
+def test_mps_says_which_sms_were_shared_or_why_it_is_not_there(tmp_path: Path) -> None:
+    world = {"percentage": 25, "critical_sms": 32, "normal_sms": 32, "shared_sms": 0}
+    mps = {"worlds": [world], "reason": None}
+    rows = written(tmp_path, "a.json", [*CLOSED, entry("mps", 1.3, 1.4, 0.8)], mps=mps)
+    assert "25 %: 32 and 32 SMs seen to run blocks, 0 of them by both." in page(load([rows]))
+    absent = written(tmp_path, "b.json", [], mps={"worlds": [], "reason": "no daemon"})
+    text = page(load([written(tmp_path, "c.json", CLOSED), absent]))
+    assert "- `mps` is not there: no daemon\n" in text
+
+
+def test_a_report_that_is_simulated_or_too_old_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="a run on a GPU is wanted"):
+        load([written(tmp_path, "a.json", CLOSED, simulated=True)])
+    old = entry("gate", 1.0, 1.0, 0.5)
+    del old["critical"]["solo_service_p99_us"]
+    with pytest.raises(SystemExit, match="no solo_service_p99_us; run it again"):
+        load([written(tmp_path, "a.json", [old])])
+
+
+def test_a_task_that_completed_nothing_alone_is_an_error(tmp_path: Path) -> None:
+    nothing = entry("gate", 1.0, 1.0, 0.5, normal=[{"task": "n", "H": None}])
+    with pytest.raises(SystemExit, match=r"c\+n, gate: a task completed nothing alone"):
+        load([written(tmp_path, "a.json", [nothing])])
+
+
+@pytest.mark.parametrize("tail", [False, True])
+def test_the_chart_is_a_png(merged: Merged, tail: bool) -> None:
+    assert overhead_against_rate(merged.cells, "G", tail=tail).startswith(b"\x89PNG")
