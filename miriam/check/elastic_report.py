@@ -10,11 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from miriam.check.survey import ORIGINAL, Survey, Surveyed
+from miriam.check.survey import FOLDS, ORIGINAL, Survey, Surveyed
 from miriam.compile import CompiledForms, FormReport
 from miriam.elastic import Verdict
 
 _PERSISTENT = "persistent"
+_YIELD = "yield"
 
 
 class VerdictReport(msgspec.Struct, frozen=True):
@@ -37,6 +38,17 @@ class FormResources(msgspec.Struct, frozen=True):
     spill_bytes: int
 
 
+class BlockReport(VerdictReport, frozen=True):
+    """The verdict on the block axis.
+
+    ``resources``: of the yield form, by architecture and N, the logical threads on a physical
+    one. ``fmad``: whether a*b+c may be contracted where a step changes between values of N.
+    """
+
+    resources: dict[str, dict[int, FormResources]] | None = None
+    fmad: dict[str, bool] | None = None
+
+
 class KernelReport(msgspec.Struct, frozen=True, rename={"yields": "yield"}):
     """One kernel; ``resources`` by architecture and form, null where nothing was compiled."""
 
@@ -44,7 +56,7 @@ class KernelReport(msgspec.Struct, frozen=True, rename={"yields": "yield"}):
     path: str
     line: int
     grid: VerdictReport
-    block: VerdictReport
+    block: BlockReport
     yields: VerdictReport
     resources: dict[str, dict[str, FormResources]] | None
     fmad: dict[str, bool] | None
@@ -78,7 +90,7 @@ def kernel_report(surveyed: Surveyed) -> KernelReport:
         path=kernel.path,
         line=kernel.line,
         grid=_verdict(kernel.grid),
-        block=_verdict(kernel.block),
+        block=_block(surveyed),
         yields=_verdict(kernel.yields),
         resources={a: _resources(c) for a, c in compiled.items()} or None,
         fmad={a: c.fmad for a, c in compiled.items()} or None,
@@ -89,7 +101,9 @@ def kernel_report(surveyed: Surveyed) -> KernelReport:
 def show(survey: Survey, console: Console) -> None:
     """A row per kernel; below them each refusal with the line it points at, and the notes."""
     table = Table(box=None, pad_edge=False)
-    for head in ("kernel", "line", "grid", "yield", "registers original > persistent"):
+    axes = ("grid", "yield", "block")
+    folds = f"yield form on {' and '.join(f'{n}:1' for n in FOLDS)}"
+    for head in ("kernel", "line", *axes, "registers original > persistent", folds):
         table.add_column(head)
     for surveyed in survey.kernels:
         kernel = surveyed.kernel
@@ -98,16 +112,21 @@ def show(survey: Survey, console: Console) -> None:
             str(kernel.line),
             _mark(kernel.grid),
             _mark(kernel.yields),
+            _mark(kernel.block),
             "  ".join(_registers(a, c) for a, c in surveyed.compiled.items()),
+            "  ".join(_folded(a, c) for a, c in surveyed.folded.items()),
         )
     console.print(table)
     for surveyed in survey.kernels:
-        name, verdict = surveyed.kernel.name, surveyed.kernel.grid
-        verdict = surveyed.kernel.yields if verdict.ok else verdict
-        if not verdict.ok:
-            place = f"{verdict.path}:{verdict.line}:{verdict.column}"
-            _print(console, f"\n{place}: {name} refused: {verdict.reason}: {verdict.detail}")
-            _print(console, verdict.excerpt)
+        kernel = surveyed.kernel
+        whole = kernel.yields if kernel.grid.ok else kernel.grid
+        for axis, verdict in (("", whole), (" block", kernel.block)):
+            # What has no grid form has no block form for the same reason.
+            if not verdict.ok and (not axis or whole.ok):
+                place = f"{verdict.path}:{verdict.line}:{verdict.column}"
+                told = f"{kernel.name}{axis} refused: {verdict.reason}: {verdict.detail}"
+                _print(console, f"\n{place}: {told}")
+                _print(console, verdict.excerpt)
     for surveyed in survey.kernels:
         for note in surveyed.notes:
             _print(console, f"note: {surveyed.kernel.name}: {note}")
@@ -144,6 +163,12 @@ def _registers(arch: str, compiled: CompiledForms) -> str:
     return f"{arch} {before} > {after}{flag}"
 
 
+def _folded(arch: str, compiled: CompiledForms) -> str:
+    forms = compiled.forms[-len(FOLDS) :]
+    told = (f"{f.resources.registers}{' SPILLS' if f.spills else ''}" for f in forms)
+    return f"{arch} {', '.join(told)}"
+
+
 def _form(compiled: CompiledForms) -> FormReport:
     return next(form for form in compiled.forms if form.label == _PERSISTENT)
 
@@ -156,6 +181,20 @@ def _resources(compiled: CompiledForms) -> dict[str, FormResources]:
         )
         for label, r in reports.items()
     }
+
+
+def _block(surveyed: Surveyed) -> BlockReport:
+    verdict = msgspec.structs.asdict(_verdict(surveyed.kernel.block))
+    folded = surveyed.folded
+    resources = {
+        arch: {
+            1: made[_YIELD],
+            **{fold: made[f"block/{fold}"] for fold in FOLDS},
+        }
+        for arch, made in ((a, _resources(c)) for a, c in folded.items())
+    }
+    fmad = {a: c.fmad for a, c in folded.items()}
+    return BlockReport(**verdict, resources=resources or None, fmad=fmad or None)
 
 
 def _verdict(verdict: Verdict) -> VerdictReport:

@@ -10,19 +10,29 @@ from pathlib import Path
 from miriam.compile import CompiledForms, Form, FormSet, compile_forms, supported_archs
 from miriam.elastic import Elasticized, ElasticKernel, Verdict, elasticize
 from miriam.errors import MiriamError, MissingCapabilityError, UsageError
+from miriam.kernels import Dim3
 
 ORIGINAL = "original"
+FOLDS = (2, 4)
+FOLDED_BLOCK = Dim3(256)
+"""The logical block for which folded forms are compiled here, where they depend on it."""
+
+_Answers = dict[tuple[str, int, str], CompiledForms | str]
+_Forms = Callable[[str, ElasticKernel, str], FormSet]
 
 
 @dataclass(frozen=True, slots=True)
 class Surveyed:
     """A kernel: its verdicts for all architectures, and its compiled forms by architecture.
 
-    ``notes``: why an architecture is missing, or why its bits can not be trusted.
+    ``folded``: those of the grid and, called ``block/2`` and ``block/4``, the folded yield forms,
+    under one policy for all of them. ``notes``: why an architecture is missing, or why its bits
+    can not be trusted.
     """
 
     kernel: ElasticKernel
     compiled: Mapping[str, CompiledForms] = field(default_factory=dict)
+    folded: Mapping[str, CompiledForms] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -68,12 +78,13 @@ def survey(
     first = made[archs[0]]
     wanted = {(k.name, k.line) for k in first.kernels if k.source and compiling(k)}
     missing = _missing_compiler() if wanted else ""
-    done: dict[tuple[str, int, str], CompiledForms | str] = {}
+    done, folded = _Answers(), _Answers()
     for arch, found in made.items() if not missing else ():
         elastic = [k for k in found.kernels if k.source and (k.name, k.line) in wanted]
-        for kernel, answer in zip(elastic, _compiled(first.path, elastic, arch), strict=True):
-            done[kernel.name, kernel.line, arch] = answer
-    surveyed = [_surveyed(kernel, made, done, missing) for kernel in first.kernels]
+        done |= _compiled(first.path, elastic, arch, _grid_forms)
+        blocks = [k for k in elastic if k.block.ok]
+        folded |= _compiled(first.path, blocks, arch, _all_forms)
+    surveyed = [_surveyed(kernel, made, (done, folded), missing) for kernel in first.kernels]
     return Survey(first.path, tuple(surveyed), {a: m.source for a, m in made.items()})
 
 
@@ -88,21 +99,23 @@ def _missing_compiler() -> str:
 def _surveyed(
     kernel: ElasticKernel,
     made: Mapping[str, Elasticized],
-    done: Mapping[tuple[str, int, str], CompiledForms | str],
+    answers: tuple[_Answers, _Answers],
     missing: str,
 ) -> Surveyed:
-    compiled: dict[str, CompiledForms] = {}
+    compiled: tuple[dict[str, CompiledForms], dict[str, CompiledForms]] = ({}, {})
     notes: dict[str, list[str]] = {missing: []} if missing and kernel.source else {}
     for arch in made:
-        found = done.get((kernel.name, kernel.line, arch))
-        if isinstance(found, str):
-            notes.setdefault(found, []).append(arch)
-        elif found is not None:
-            compiled[arch] = found
-            if found.refused:
-                notes.setdefault(f"bits may differ: {found.refused}", []).append(arch)
+        for title, done, kept in zip(("", "block: "), answers, compiled, strict=True):
+            found = done.get((kernel.name, kernel.line, arch))
+            if isinstance(found, CompiledForms):
+                kept[arch] = found
+                if found.refused:
+                    notes.setdefault(f"{title}bits may differ: {found.refused}", []).append(arch)
+            elif found is not None:
+                notes.setdefault(f"{title}{found}", []).append(arch)
+                break
     texts = (f"{', '.join(a)}: {text}" if a else text for text, a in notes.items())
-    return Surveyed(_everywhere(kernel, made), compiled, tuple(texts))
+    return Surveyed(_everywhere(kernel, made), *compiled, tuple(texts))
 
 
 def _everywhere(kernel: ElasticKernel, made: Mapping[str, Elasticized]) -> ElasticKernel:
@@ -111,8 +124,12 @@ def _everywhere(kernel: ElasticKernel, made: Mapping[str, Elasticized]) -> Elast
         return kernel
     for arch, other in made.items():
         for found in other.kernels:
-            if (found.name, found.line) == (kernel.name, kernel.line) and not found.grid.ok:
-                return replace(kernel, grid=_on(arch, found.grid), yields=_on(arch, found.yields))
+            if (found.name, found.line) != (kernel.name, kernel.line):
+                continue
+            if kernel.grid.ok and not found.grid.ok:
+                kernel = replace(kernel, grid=_on(arch, found.grid), yields=_on(arch, found.yields))
+            if kernel.block.ok and not found.block.ok:
+                kernel = replace(kernel, block=_on(arch, found.block))
     return kernel
 
 
@@ -120,8 +137,8 @@ def _on(arch: str, verdict: Verdict) -> Verdict:
     return replace(verdict, detail=f"{verdict.detail} ({arch})") if verdict.detail else verdict
 
 
-def _compiled(path: str, kernels: Sequence[ElasticKernel], arch: str) -> list[CompiledForms | str]:
-    """The forms of each of ``kernels`` for ``arch``, or why there are none.
+def _compiled(path: str, kernels: Sequence[ElasticKernel], arch: str, forms: _Forms) -> _Answers:
+    """The ``forms`` of each of ``kernels`` for ``arch``, or why there are none.
 
     Of a template the first instance that can be compiled.
     """
@@ -131,7 +148,7 @@ def _compiled(path: str, kernels: Sequence[ElasticKernel], arch: str) -> list[Co
     ]
     first = True
     while left := [i for i, instances in enumerate(waiting) if instances]:
-        sets = [_forms(path, kernels[i], waiting[i].pop(0)) for i in left]
+        sets = [forms(path, kernels[i], waiting[i].pop(0)) for i in left]
         for i, made in zip(left, compile_forms(sets, arch), strict=True):
             if isinstance(made, CompiledForms):
                 answers[i] = made
@@ -139,13 +156,30 @@ def _compiled(path: str, kernels: Sequence[ElasticKernel], arch: str) -> list[Co
             elif first:
                 answers[i] = f"no resources: {_head(made)}"
         first = False
-    return answers
+    return {(k.name, k.line, arch): a for k, a in zip(kernels, answers, strict=True)}
 
 
-def _forms(path: str, kernel: ElasticKernel, instance: str) -> FormSet:
+def _grid_forms(path: str, kernel: ElasticKernel, instance: str) -> FormSet:
     entries = {form: kernel.entry(form, instance) for form in kernel.entries}
     forms = (Form(form, kernel.source, path, entry) for form, entry in entries.items())
     return FormSet(Form(ORIGINAL, kernel.original, path, instance), tuple(forms))
+
+
+def _all_forms(path: str, kernel: ElasticKernel, instance: str) -> FormSet:
+    """Those of the grid too: one policy, because a step changes between them while it runs."""
+    grid, size = _grid_forms(path, kernel, instance), FOLDED_BLOCK.size
+    folded = (
+        Form(
+            f"block/{fold}",
+            kernel.source,
+            path,
+            kernel.entry("yield", instance, fold, FOLDED_BLOCK),
+            kernel.physical_threads(size, fold),
+            fold=fold,
+        )
+        for fold in FOLDS
+    )
+    return FormSet(grid.original, (*grid.forms, *folded))
 
 
 def _head(error: MiriamError) -> str:

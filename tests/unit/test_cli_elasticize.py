@@ -65,6 +65,11 @@ def test_the_report_has_verdicts_and_resources(run: Run, source: Path) -> None:
     assert (fine["name"], fine["line"]) == ("fine", 2)
     assert fine["grid"]["ok"] and fine["yield"]["ok"] and fine["grid"]["reason"] is None
     assert (fine["block"]["ok"], fine["block"]["reason"]) == (True, None)
+    assert set(fine["block"]["resources"]) == set(fine["block"]["fmad"]) == {"sm_87", "sm_90"}
+    for arch, folds in fine["block"]["resources"].items():
+        assert set(folds) == {"1", "2", "4"}
+        assert folds["1"] == fine["resources"][arch]["yield"]
+        assert folds["2"]["registers"] > 0 and folds["4"]["spill_bytes"] == 0
     assert set(fine["resources"]) == {"sm_87", "sm_90"}
     for forms in fine["resources"].values():
         assert {"original", "slice", "persistent", "yield"} == set(forms)
@@ -81,6 +86,17 @@ def test_the_table_shows_a_refusal_with_its_place_and_a_caret(run: Run, source: 
     lines = out.splitlines()
     at = next(i for i, line in enumerate(lines) if "asm volatile" in line)
     assert lines[at + 1].index("^") == lines[at].index("asm")
+
+
+def test_a_refused_block_axis_is_told_beside_an_elastic_grid(run: Run, tmp_path: Path) -> None:
+    source = tmp_path / "mask.cu"
+    source.write_text("__global__ void mask(int* x) { x[threadIdx.x] = __activemask(); }\n")
+    code, out, _ = run("elasticize", source, "--json", tmp_path / "report.json")
+    assert code == 0
+    assert f"{source}:1:49: mask block refused: active-mask: " in out
+    (mask,) = json.loads((tmp_path / "report.json").read_text())["kernels"]
+    assert mask["grid"]["ok"] and (mask["block"]["ok"], mask["block"]["resources"]) == (False, None)
+    assert run("elasticize", source, "--assert")[0] == 0
 
 
 def test_a_refusal_is_1_only_with_assert(run: Run, source: Path) -> None:
@@ -223,15 +239,17 @@ def test_coverage_compiles_a_kernel_in_a_header_once(
     (tmp_path / "a.cu").write_text(include)
     (tmp_path / "b.cu").write_text(include + "void run(int* x) { t<3><<<1, 1>>>(x); }\n")
     (tmp_path / "c.cu").write_text(include)
-    compiled: list[str] = []
+    compiled: list[tuple[str, int]] = []
 
     def spy(sets: Sequence[FormSet], arch: str) -> object:
-        compiled.extend(s.original.kernel for s in sets)
+        compiled.extend((s.original.kernel, len(s.forms)) for s in sets)
         return compile_forms(sets, arch)
 
     monkeypatch.setattr(survey, "compile_forms", spy)
     code, out, _ = run("coverage", tmp_path, "--arch", "sm_90", "--json", "-")
-    assert (code, sorted(compiled)) == (0, ["h", "t<3>"])
+    grid, with_folds = 3, 5
+    once = [(name, forms) for name in ("h", "t<3>") for forms in (grid, with_folds)]
+    assert (code, sorted(compiled)) == (0, once)
     assert json.loads(out)["compiled"]["sm_90"]["compiled"] == 2
 
 
