@@ -43,6 +43,8 @@ class Zoo:
         key = network, ordinal % DISTINCT_INPUTS
         if key not in self._inputs:
             self._inputs[key] = models.example_input(network, self._seed + key[1])
+            for array in self._inputs[key].values():
+                array.setflags(write=False)
         return self._inputs[key]
 
     def expected(self, network: str, ordinal: int) -> Arrays:

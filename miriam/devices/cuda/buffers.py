@@ -33,12 +33,49 @@ class Weights:
             ask(driver.cuMemcpyHtoD(address, data.ctypes.data, data.nbytes))
 
 
+class Staging:
+    """Page-locked copies of arrays that nobody can write to any more, so that each is made once.
+
+    There is room for ``places`` arrays of up to ``size_bytes``; others are not kept.
+    """
+
+    def __init__(self, places: int, size_bytes: int, memory: Memory) -> None:
+        self._size_bytes = size_bytes
+        self._free = [memory.host(size_bytes) for _ in range(places)]
+        self._kept: dict[int, tuple[NDArray[np.generic], int]] = {}
+
+    def address(self, array: NDArray[np.generic]) -> int | None:
+        """Where the copy of ``array`` lies, None where there is none and none can be kept."""
+        known = self._kept.get(id(array))
+        if known is not None:
+            return known[1]
+        if not self._free or array.nbytes > self._size_bytes or not _is_settled(array):
+            return None
+        address, view = self._free.pop()
+        view[: array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        # The array is kept too, so that no other one can have its identity.
+        self._kept[id(array)] = array, address
+        return address
+
+
+def _is_settled(array: NDArray[np.generic]) -> bool:
+    """Whether nobody can write to ``array``: not through it, nor through what it is a view of."""
+    return array.base is None and not array.flags.writeable
+
+
 class Buffers:
     """All buffers of one request, and page-locked copies of its inputs and outputs."""
 
-    def __init__(self, program: Program, known: Mapping[str, int], memory: Memory) -> None:
+    def __init__(
+        self,
+        program: Program,
+        known: Mapping[str, int],
+        memory: Memory,
+        staging: Staging | None = None,
+    ) -> None:
         """``known``: addresses of buffers that are there, the weights at least."""
         self._program = program
+        self._staging = staging or Staging(0, 0, memory)
         self._addresses = dict(known)
         others = [b for b in program.buffers if b.name not in known]
         base = memory.device(sum(padded(b.bytes) for b in others))
@@ -65,18 +102,15 @@ class Buffers:
             return ctypes.c_void_p(self._addresses[argument.buffer] + size * argument.offset)
         return _SCALARS[argument.dtype](argument.value)
 
-    def stage(self, inputs: Arrays) -> None:
-        """Put the inputs of the next request where its graph copies them from."""
+    def copy_in(self, inputs: Arrays, stream: Any) -> None:
+        """Submit the copies of ``inputs`` to the GPU; the request before must have ended."""
         for buffer in self._program.named("input"):
-            np.copyto(self._staged[buffer.name][1], inputs[buffer.name])
-
-    def copy_in(self, stream: Any) -> None:
-        """Submit the copies of the inputs to the GPU."""
-        for buffer in self._program.named("input"):
-            source = self._staged[buffer.name][0]
-            ask(
-                driver.cuMemcpyHtoDAsync(self._addresses[buffer.name], source, buffer.bytes, stream)
-            )
+            source = self._staging.address(inputs[buffer.name])
+            if source is None:
+                source, view = self._staged[buffer.name]
+                np.copyto(view, inputs[buffer.name])
+            to = self._addresses[buffer.name]
+            ask(driver.cuMemcpyHtoDAsync(to, source, buffer.bytes, stream))
 
     def copy_out(self, stream: Any) -> None:
         """Submit the copies of the outputs to the host."""

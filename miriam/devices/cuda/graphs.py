@@ -22,7 +22,7 @@ from miriam.devices.cuda.capture import Fork, add_while, conditional, recording,
 from miriam.devices.cuda.code import Function, Original
 from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.kernels import Form
-from miriam.devices.cuda.lane import EXTERNAL, Lane
+from miriam.devices.cuda.lane import Announcement, Lane
 from miriam.devices.cuda.words import StepWords
 from miriam.elastic.launch import Control, launch_bytes
 from miriam.kernels import Step
@@ -120,33 +120,23 @@ class Place:
     runs: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Announcement:
-    """What a critical request says where: its ``row`` on the GPU, of ``row_bytes``.
-
-    ``writes``: before which steps the row changes, and from where in the host's memory; ``idle``:
-    the row when the request has ended.
-    """
-
-    row: int
-    row_bytes: int
-    writes: Sequence[tuple[int, int]]
-    idle: int
-
-
 def record_critical(
     lane: Lane,
     originals: Sequence[Original],
     announcement: Announcement | None,
     borders: Borders | None = None,
 ) -> None:
-    """Record the graph of a critical request; without an announcement nobody looks at it."""
+    """Record the graph of a critical request; without an announcement nobody looks at it.
+
+    The lane announces a request before it launches the graph, so that normal work leaves while
+    the inputs are copied.
+    """
+    lane.announcement = announcement
     borders = borders or Borders()
     steps, arguments = lane.task.program.steps, lane.buffers.arguments
     with recording(lane.stream) as lane.graph:
         said = _Said(lane, announcement) if announcement is not None else None
         borders.open(lane.stream)
-        lane.buffers.copy_in(lane.stream)
         lane.mark(lane.began)
         for index, (step, original) in enumerate(zip(steps, originals, strict=True)):
             if said is not None:
@@ -170,13 +160,10 @@ class _Said:
         self._lane, self._announcement = lane, announcement
         self._sources = dict(announcement.writes)
         self._fork = Fork(lane.stream, lane.side)
-        self._fork.catch_up()
-        ask(driver.cuEventRecordWithFlags(lane.announced, lane.side, EXTERNAL))
-        self._write(self._sources.pop(0))
 
     def before(self, step: int) -> None:
-        """The row for ``step``, if it changes there."""
-        if step in self._sources:
+        """The row for ``step``, if it changes there; that of the first one is there already."""
+        if step and step in self._sources:
             self._fork.catch_up()
             self._write(self._sources[step])
 
@@ -190,8 +177,7 @@ class _Said:
         self._fork.join()
 
     def _write(self, source: int) -> None:
-        to = self._announcement
-        ask(driver.cuMemcpyHtoDAsync(to.row, source, to.row_bytes, self._lane.side))
+        self._announcement.write(source, self._lane.side)
 
 
 class Borders:
@@ -249,7 +235,6 @@ def record_normal(
     borders = borders or Borders()
     with recording(lane.stream) as lane.graph:
         borders.open(lane.stream)
-        lane.buffers.copy_in(lane.stream)
         if counters[1]:
             ask(driver.cuMemsetD32Async(counters[0], 0, counters[1], lane.stream))
         if lane.runs is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from miriam.coordinator import Task
@@ -14,11 +16,29 @@ from miriam.devices.cuda.world import World
 EXTERNAL = 1  # CU_EVENT_RECORD_EXTERNAL: a node that records the event in each run of the graph
 
 
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """What a critical request says where: its ``row`` on the GPU, of ``row_bytes``.
+
+    ``writes``: before which steps the row changes, the first one included, and from where in the
+    host's memory; ``idle``: the row when the request has ended.
+    """
+
+    row: int
+    row_bytes: int
+    writes: Sequence[tuple[int, int]]
+    idle: int
+
+    def write(self, source: int, stream: Any) -> None:
+        """Submit the copy of a row."""
+        ask(driver.cuMemcpyHtoDAsync(self.row, source, self.row_bytes, stream))
+
+
 class Lane:
     """One request in flight: the graph of a whole inference and what it works on.
 
     ``began`` and ``ended`` are events that the graph records: before its first kernel, and when
-    its outputs are in the host's memory; ``announced``, before it writes the control words.
+    its outputs are in the host's memory. ``announced``: when it was about to be announced.
     ``side``, of the same priority, records what runs beside the chain of steps; lanes share it.
     ``number``: its own in the session.
     """
@@ -34,6 +54,7 @@ class Lane:
     ) -> None:
         self.task, self.number, self.world, self.buffers = task, number, world, buffers
         self.graph: Graph | None = None
+        self.announcement: Announcement | None = None
         self.runs: Runs | None = None
         world.enter()
         self.stream, self.side = world.stream(priority), side
@@ -44,9 +65,20 @@ class Lane:
         ask(driver.cuEventRecordWithFlags(event, self.stream, EXTERNAL))
 
     def start(self, inputs: Arrays) -> None:
-        """Launch the graph of a request; the one before it must have ended."""
-        self.buffers.stage(inputs)
+        """Announce a request, copy its inputs, launch its graph; the one before has ended."""
+        self.announce()
+        self.buffers.copy_in(inputs, self.stream)
         self.rerun()
+
+    def announce(self) -> None:
+        """Let normal work leave, if this lane's requests are announced at all.
+
+        On the lane's own stream: the request before it may still have to write its end.
+        """
+        if self.announcement is not None:
+            ask(driver.cuEventRecord(self.announced, self.stream))
+            _, first = self.announcement.writes[0]
+            self.announcement.write(first, self.stream)
 
     def rerun(self) -> None:
         """Launch the graph on the inputs of the last request."""

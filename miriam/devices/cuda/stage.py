@@ -12,19 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from miriam.coordinator import Mix, Plan
-from miriam.devices.cuda.buffers import Buffers, Runs, Weights
+from miriam.devices.cuda.buffers import Buffers, Runs, Staging, Weights
 from miriam.devices.cuda.clock import Clock
 from miriam.devices.cuda.code import Original
 from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.graphs import (
-    Announcement,
     Borders,
     Controls,
     Place,
     record_critical,
     record_normal,
 )
-from miriam.devices.cuda.lane import Lane
+from miriam.devices.cuda.lane import Announcement, Lane
 from miriam.devices.cuda.memory import Memory, upload
 from miriam.devices.cuda.patience import drain, wait_for
 from miriam.devices.cuda.profile import StepProfile, resident_blocks
@@ -40,6 +39,9 @@ GATE_LIMIT_NS = 10_000_000_000
 """A gate that was shut for so long opens, and is counted as late."""
 
 CLOSE_LIMIT_S = 30.0
+
+STAGED_INPUTS = 8
+"""How many arrays that nobody can change are kept ready to be copied, per task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +183,12 @@ class Stage:
         # The most urgent tasks have the highest number before 0; equal ones share it.
         least = max(p.stream_priority for p in self._plan.tasks)
         table = self._tables.get(task)
+        largest = max((b.bytes for b in work.program.named("input")), default=0)
+        staging = Staging(STAGED_INPUTS, largest, self._memory)
         lanes = []
         for request in range(work.in_flight):
             known = weights if captured is None else captured.addresses(request)
-            buffers = Buffers(work.program, known, self._memory)
+            buffers = Buffers(work.program, known, self._memory, staging)
             priority = plan.stream_priority - least
             side = self._side_stream(world, priority)
             lane = Lane(work, world, priority, buffers, side, next(self._numbers))

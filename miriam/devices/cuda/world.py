@@ -107,6 +107,7 @@ class World:
     def ids(self, where: Function) -> tuple[int, ...]:
         """The hardware's numbers of its SMs, found by ``where``, the kernel miriam_where."""
         if not self._ids:
+            before = ask(driver.cuCtxGetCurrent())
             self.enter()
             stream, memory = self.stream(0), Memory()
             seen = memory.device(4 * _MOST_SMS)
@@ -118,6 +119,7 @@ class World:
             self._ids = tuple(map(int, np.flatnonzero(download(seen, _MOST_SMS, "uint32"))))
             memory.free()
             ask(driver.cuStreamDestroy(stream))
+            ask(driver.cuCtxSetCurrent(before))
         return self._ids
 
     def ids_of(self, first: int, stop: int, where: Function) -> tuple[int, ...]:

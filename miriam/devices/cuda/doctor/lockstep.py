@@ -27,8 +27,8 @@ from miriam.devices.cuda.doctor.subject import (
     spin,
 )
 from miriam.devices.cuda.driver import ask, driver
-from miriam.devices.cuda.graphs import Announcement, record_critical, record_normal
-from miriam.devices.cuda.lane import Lane
+from miriam.devices.cuda.graphs import record_critical, record_normal
+from miriam.devices.cuda.lane import Announcement, Lane
 from miriam.devices.cuda.memory import Memory
 from miriam.devices.cuda.patience import drain, wait_for
 from miriam.devices.cuda.world import gpu
