@@ -2,9 +2,9 @@
 
 For every step of our networks, with seeded weights and inputs:
 
-- *bits*: slices, persistent blocks (1, 7, a full GPU) and the yield form, stopped again and again
-  at random moments by a word that another stream writes, leave the same bytes in every buffer as
-  the original, in-place steps included;
+- *bits*: slices and persistent blocks (1, 7, a full GPU), on all threads, a half and a quarter, and
+  the yield form, stopped again and again at random moments by a word that another stream writes,
+  leave the same bytes in every buffer as the original, in-place steps included;
 - *cost*: time of the yield form with open words, full residency, against the original;
 - *yield*: from the write of the word to the last block gone, GPU filled by the step.
 
@@ -31,6 +31,7 @@ from cuda.bindings import driver
 from benchmarks.gpu import Memory, Modules, World, about, ask, begin, launch, quantile
 from miriam import elasticize, models
 from miriam.compile import compile_source
+from miriam.elastic.launch import LAUNCH_BYTES, Control, launch_bytes
 from miriam.kernels import Program, Step
 
 FORMS = ("slice", "persistent", "yield")
@@ -39,42 +40,35 @@ REPEAT = 10
 WORLDS = (None, 32, 16, 8)
 
 
-class MiriamLaunch(ctypes.Structure):
-    """The launch struct of miriam_elastic.h."""
-
-    _fields_ = (
-        ("grid", ctypes.c_uint * 3),
-        ("start", ctypes.c_uint),
-        ("count", ctypes.c_uint),
-        ("counter", ctypes.c_void_p),
-        ("quota", ctypes.c_void_p),
-    )
-
-
 class ElasticModules:
     """The elastic forms of the networks' kernels, for this GPU."""
 
     def __init__(self, programs: Sequence[Program], arch: str, plain: Modules, bound: str) -> None:
-        names: dict[str, set[str]] = {}
-        for step in (s for p in programs for s in p.steps):
-            names.setdefault(step.kernel.source, set()).add(step.kernel.name)
-        self._functions: dict[tuple[str, str, str], Any] = {}
-        for source, wanted in names.items():
-            made = elasticize(Path(source), arch=arch)
-            for name in wanted:
-                blocks = plain.resident_blocks(source, name) if bound == "original" else bound
-                defines = [] if bound == "none" else [f"MIRIAM_RESIDENT_BLOCKS={blocks}"]
-                entries = [made.kernel(name).entry(form, name) for form in FORMS]
-                compiled = compile_source(made.source, source, entries, arch, defines=defines)
-                module = ask(driver.cuModuleLoadData(compiled.cubin))
-                for form, entry in zip(FORMS, entries, strict=True):
-                    symbol = compiled.lowered[entry].encode()
-                    function = ask(driver.cuModuleGetFunction(module, symbol))
-                    self._functions[source, name, form] = function
+        kernels = {(s.kernel.source, s.kernel.name): s.kernel for p in programs for s in p.steps}
+        self._functions: dict[tuple[str, str, str, int], Any] = {}
+        files = {source: elasticize(Path(source), arch=arch) for source, _ in kernels}
+        for (source, name), spec in kernels.items():
+            made = files[source]
+            blocks = plain.resident_blocks(source, name) if bound == "original" else bound
+            defines = [] if bound == "none" else [f"MIRIAM_RESIDENT_BLOCKS={blocks}"]
+            entries = {
+                (form, variant.threads): made.kernel(name).entry(
+                    form, name, variant.fold, spec.block
+                )
+                for variant in spec.variants
+                for form in FORMS
+            }
+            names = list(entries.values())
+            compiled = compile_source(made.source, source, names, arch, defines=defines)
+            module = ask(driver.cuModuleLoadData(compiled.cubin))
+            for (form, threads), entry in entries.items():
+                symbol = compiled.lowered[entry].encode()
+                function = ask(driver.cuModuleGetFunction(module, symbol))
+                self._functions[source, name, form, threads] = function
 
-    def function(self, step: Step, form: str) -> Any:
-        """The loaded function of one form."""
-        return self._functions[step.kernel.source, step.kernel.name, form]
+    def function(self, step: Step, form: str, threads: int) -> Any:
+        """The loaded function of one form on ``threads`` threads."""
+        return self._functions[step.kernel.source, step.kernel.name, form, threads]
 
 
 class Bench:
@@ -112,26 +106,37 @@ class Bench:
         )
 
     def form(
-        self, step: Step, form: str, blocks: int, start: int, count: int, counter: int = 0
+        self,
+        step: Step,
+        form: str,
+        blocks: int,
+        start: int,
+        count: int,
+        counter: int = 0,
+        threads: int = 0,
     ) -> None:
-        """Launch an elastic form on ``blocks`` physical blocks."""
-        kernel, grid = step.kernel, step.kernel.grid
-        shape = (ctypes.c_uint * 3)(grid.x, grid.y, grid.z)
-        words = MiriamLaunch(shape, start, count, counter or self.counter, self.quota)
+        """Launch an elastic form on ``blocks`` physical blocks; ``threads`` 0: the original's."""
+        kernel = step.kernel
+        control = Control(counter or self.counter, self.quota)
+        words = launch_bytes(kernel.grid, start, count, control, block=kernel.block)
+        whole = (kernel.block.x, kernel.block.y, kernel.block.z)
         launch(
-            self._elastic.function(step, form),
+            self._elastic.function(step, form, threads or kernel.threads),
             (blocks, 1, 1),
-            (kernel.block.x, kernel.block.y, kernel.block.z),
+            (threads, 1, 1) if threads else whole,
             kernel.dynamic_shared_bytes,
             self.stream,
-            [words, *(self.memory.argument(a) for a in step.args)],
+            [
+                (ctypes.c_char * LAUNCH_BYTES).from_buffer_copy(words),
+                *(self.memory.argument(a) for a in step.args),
+            ],
         )
 
     def full(self, step: Step) -> int:
         """Physical blocks of the yield form that fill the world, no more than there is work."""
         per_sm = ask(
             driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                self._elastic.function(step, "yield"),
+                self._elastic.function(step, "yield", step.kernel.threads),
                 step.kernel.threads,
                 step.kernel.dynamic_shared_bytes,
             )
@@ -208,11 +213,12 @@ class Bench:
             self.original(step)
             expected = self.state()
             for name, ranges in self._partings(step).items():
-                self.restore()
-                for form, width, start, count in ranges:
-                    self.form(step, form, width, start, count)
-                if self.state() != expected:
-                    different.append(f"{step.name} {name}")
+                for threads in (0, *(v.threads for v in step.kernel.variants[1:])):
+                    self.restore()
+                    for form, width, start, count in ranges:
+                        self.form(step, form, width, start, count, threads=threads)
+                    if self.state() != expected:
+                        different.append(f"{step.name} {name} on {threads or 'all'} threads")
             self.restore()
             stopped += self.yielding(step, stops)
             if self.state() != expected:
