@@ -142,6 +142,7 @@ def workshop(seed: int, workers: int | None = None) -> Workshop:
     return Workshop(
         lambda machine, compute: machine.open(compute=compute, workers=workers),
         lambda arch: Zoo(arch, seed, workers),
+        seed,
     )
 
 

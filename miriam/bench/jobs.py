@@ -12,6 +12,7 @@ from miriam.bench.machine import Machine
 from miriam.bench.metrics import Sample, rate_hz
 from miriam.bench.networks import Networks
 from miriam.bench.progress import Beside, step_times
+from miriam.bench.pytorch import TorchModels
 from miriam.bench.solo import OnDevice
 from miriam.bench.trace import Tracer
 from miriam.bench.verify import Checker
@@ -81,24 +82,26 @@ class Workshop:
     """Runs jobs in this process; devices and networks are made once and kept.
 
     ``open_device`` opens a machine, computing or not; ``supply`` gives the networks for an
-    architecture.
+    architecture, and ``seed`` is that of captured ones.
     """
 
     open_device: Callable[[Machine, bool], Device]
     supply: Callable[[str], Networks]
+    seed: int = 0
     _devices: dict[tuple[Machine, bool], Device] = field(default_factory=dict)
     _networks: dict[str, Networks] = field(default_factory=dict)
-    _solo: dict[str, OnDevice] = field(default_factory=dict)
+    _solo: dict[tuple[Machine, bool], OnDevice] = field(default_factory=dict)
     _step_ns: dict[tuple[Machine, str], tuple[int, ...]] = field(default_factory=dict)
 
     def run(self, job: Job, passed: Callable[[float], None] = lambda share: None) -> JobRecord:
         """Run ``job``; ``passed`` hears which share of its window has passed."""
         device = self.device(job.machine, job.compute)
-        networks = self._networks_for(device)
+        networks, programs = self._programs(job, device)
         computes = job.compute or not device.simulated
-        if not device.simulated:
-            networks = self._alone_on(device, job, networks)
-        offers = [_offer(job, task, networks, computes) for task in job.tasks]
+        offers = [
+            _offer(job, task, program, networks, computes)
+            for task, program in zip(job.tasks, programs, strict=True)
+        ]
         tasks = [offer.task for offer in offers]
         checker = Checker(networks, [task.network for task in job.tasks])
         watch: list[Observer] = []
@@ -143,14 +146,20 @@ class Workshop:
             self._networks[arch] = self.supply(arch)
         return self._networks[arch]
 
-    def _alone_on(self, device: Device, job: Job, networks: Networks) -> Networks:
-        if device.name not in self._solo:
-            self._solo[device.name] = OnDevice(networks, device)
-        found = self._solo[device.name]
+    def _programs(self, job: Job, device: Device) -> tuple[Networks, list[Program]]:
+        """The networks, ready for ``job`` on ``device``, and the program of each task."""
+        networks = self._networks_for(device)
+        if device.simulated:
+            return networks, [networks.program(task.network) for task in job.tasks]
+        key = job.machine, job.compute
+        if key not in self._solo:
+            self._solo[key] = OnDevice(networks, device, TorchModels(device, self.seed))
+        found = self._solo[key]
+        programs = found.programs(job.tasks)
         if not job.solo:
             for task in job.tasks:
                 found.prepare(task.network)
-        return found
+        return found, programs
 
     def _beside(self, job: Job, device: Device) -> Beside | None:
         if not device.simulated or not any(task.critical for task in job.tasks) or job.solo:
@@ -171,7 +180,9 @@ class Workshop:
         return self._step_ns[key]
 
 
-def _offer(job: Job, task: WorkloadTask, networks: Networks, computes: bool) -> Offer:
+def _offer(
+    job: Job, task: WorkloadTask, program: Program, networks: Networks, computes: bool
+) -> Offer:
     rng = stream(job.seed, job.workload, task.name)
 
     def inputs(ordinal: int) -> Arrays | None:
@@ -180,7 +191,7 @@ def _offer(job: Job, task: WorkloadTask, networks: Networks, computes: bool) -> 
     return Offer(
         task=Task(
             name=task.name,
-            program=networks.program(task.network),
+            program=program,
             critical=task.critical,
             priority=task.priority,
             in_flight=task.in_flight,

@@ -18,7 +18,10 @@ class Networks(Protocol):
         """An array per weight buffer."""
 
     def inputs(self, network: str, ordinal: int) -> Arrays:
-        """An array per input buffer for a task's request number ``ordinal``."""
+        """An array per input buffer for a task's request number ``ordinal``.
+
+        Requests with the same arrays get one and the same mapping.
+        """
 
     def expected(self, network: str, ordinal: int) -> Arrays:
         """The outputs for these inputs when the network runs alone."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
 from miriam.bench.networks import Networks
+from miriam.bench.pytorch import TorchModels, is_captured
+from miriam.bench.workloads import WorkloadTask
 from miriam.coordinator import Task, policies
 from miriam.devices.contract import Arrays, Device
 from miriam.errors import ExecutionError
@@ -17,34 +21,51 @@ _MOST_INPUTS = 64
 
 @dataclass(slots=True)
 class OnDevice:
-    """``networks``, with what they give alone on ``device``: original kernels, nothing beside.
+    """``networks`` and ``captures``, with what they give alone on ``device``: nothing beside.
 
     Two kinds of device may differ in the last bits (``expf`` does); one and the same may not.
     """
 
     networks: Networks
     device: Device
-    _outputs: dict[tuple[str, bytes], Arrays] = field(default_factory=dict)
+    captures: TorchModels
+    _outputs: dict[tuple[str, int], tuple[Arrays, Arrays]] = field(default_factory=dict)
 
     def program(self, network: str) -> Program:
         """The program of ``network``."""
-        return self.networks.program(network)
+        source = self.captures if is_captured(network) else self.networks
+        return source.program(network)
+
+    def programs(self, tasks: Sequence[WorkloadTask]) -> list[Program]:
+        """The program of each task; a captured one has no other user among them."""
+        users: Counter[str] = Counter()
+        found = []
+        for task in tasks:
+            if is_captured(task.network):
+                copy = users[task.network]
+                found.append(self.captures.program(task.network, task.in_flight, copy))
+            else:
+                found.append(self.networks.program(task.network))
+            users[task.network] += 1
+        return found
 
     def weights(self, network: str) -> Arrays:
-        """An array per weight buffer."""
-        return self.networks.weights(network)
+        """An array per weight buffer; a capture has its weights inside."""
+        return {} if is_captured(network) else self.networks.weights(network)
 
     def inputs(self, network: str, ordinal: int) -> Arrays:
         """An array per input buffer for a task's request number ``ordinal``."""
-        return self.networks.inputs(network, ordinal)
+        source = self.captures if is_captured(network) else self.networks
+        return source.inputs(network, ordinal)
 
     def expected(self, network: str, ordinal: int) -> Arrays:
         """The outputs for these inputs when the network runs alone on the device."""
         inputs = self.inputs(network, ordinal)
-        key = network, b"".join(array.tobytes() for array in inputs.values())
+        # Not by what is in them: reading whole pictures would keep requests of a row waiting.
+        key = network, id(inputs)
         if key not in self._outputs:
-            self._outputs[key] = self._alone(network, inputs)
-        return self._outputs[key]
+            self._outputs[key] = inputs, self._alone(network, inputs)
+        return self._outputs[key][1]
 
     def prepare(self, network: str) -> None:
         """Run ``network`` alone on each of its inputs, so that nothing has to during a row."""

@@ -50,6 +50,9 @@ def tiny_program(name: str) -> Program:
     return Program(name, "sm_87", (step,), buffers)
 
 
+PICTURES = [{"x": np.full(4, value, np.float32)} for value in range(2)]
+
+
 class FakeNetworks:
     """Every name is a network; request k's input is four times k % 2, the output the double."""
 
@@ -60,7 +63,7 @@ class FakeNetworks:
         return {}
 
     def inputs(self, network: str, ordinal: int) -> Arrays:
-        return {"x": np.full(4, ordinal % 2, np.float32)}
+        return PICTURES[ordinal % 2]
 
     def expected(self, network: str, ordinal: int) -> Arrays:
         return {"y": self.inputs(network, ordinal)["x"] * 2}

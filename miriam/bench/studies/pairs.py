@@ -13,6 +13,7 @@ from miriam.bench.arrivals import Closed
 from miriam.bench.benchmark import Cell
 from miriam.bench.execute import Executor
 from miriam.bench.options import Options
+from miriam.bench.pytorch import is_captured, require
 from miriam.bench.workloads import Point, Workload, WorkloadTask
 
 TITLE = "Pairs"
@@ -30,7 +31,10 @@ WORLDS = (0,)
 
 
 def cells(options: Options, executor: Executor) -> Sequence[Cell]:
-    """Every pair at every gap in every world; a pair is ``critical+normal``."""
+    """Every pair at every gap in every world; a pair is ``critical+normal``.
+
+    A PyTorch model is one as ``miriam.bench.pytorch.require`` has it, a network one of ours.
+    """
     return [
         _cell(options, pair, gap_us, sms)
         for sms in options.worlds
@@ -49,13 +53,20 @@ def _cell(options: Options, pair: str, gap_us: float, sms: int) -> Cell:
     tasks = (
         WorkloadTask(
             names[0],
-            options.network(critical),
+            _network(options, critical),
             Closed(gap_ns=round(gap_us * 1_000)),
             critical=True,
         ),
-        WorkloadTask(names[1], options.network(normal), Closed(deep), in_flight=deep),
+        WorkloadTask(names[1], _network(options, normal), Closed(deep), in_flight=deep),
     )
     name = f"{pair} {gap_us / 1_000:g} ms"
     if len(options.worlds) > 1:
         name += f" {machine.name}"
     return Cell(machine, Workload(name, tasks, Point(gap_us=gap_us, world=machine.name)))
+
+
+def _network(options: Options, name: str) -> str:
+    if not is_captured(name):
+        return options.network(name)
+    require(name, options)
+    return name
