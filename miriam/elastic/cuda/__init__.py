@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from miriam.elastic.cuda.block import Block, judge_block
+from miriam.elastic.cuda.block import Block, BlockJudge
 from miriam.elastic.cuda.block_emit import block_entry_names
 from miriam.elastic.cuda.calls import Names
 from miriam.elastic.cuda.emit import Plan, emit, entry_names, original
@@ -45,7 +45,7 @@ def elasticize(
     folders = [_folder(f) for f in include_dirs]
     unit = parse(preprocess(path, content, arch, folders, defines))
     _check(path, unit, kernels)
-    names = Names(unit)
+    names, blocks = Names(unit), BlockJudge(unit)
     title = f"// Elastic forms of the kernels of {Path(path).name}, made by Miriam for {arch}."
     done, plans = [_unparsed(unit, at) for at in unit.unparsed], []
     for kernel in unit.kernels:
@@ -57,11 +57,12 @@ def elasticize(
         if isinstance(answer, Refusal):
             done.append(_refused(subject, answer))
             continue
-        block = judge_block(names, kernel, answer[1])
+        block = blocks.judge(kernel, answer[1])
         plans.append(
             Plan(*answer, unresolved(subject), block if isinstance(block, Block) else None)
         )
-        done.append(_elastic(plans[-1], block, title))
+        refusal = _verdict(blocks.text, block) if isinstance(block, Refusal) else None
+        done.append(_elastic(plans[-1], refusal, title))
     if not plans:
         return Elasticized(path, arch, tuple(done), "")
     originals = original({p.subject: p.foreign for p in plans})
@@ -103,27 +104,27 @@ def _check(path: str, unit: Unit, kernels: Collection[str] | None) -> None:
             raise UnknownNameError("kernel", name, {k.qualified for k in unit.kernels})
 
 
-def _elastic(plan: Plan, block: Block | Refusal, title: str) -> ElasticKernel:
+def _elastic(plan: Plan, refused: Verdict | None, title: str) -> ElasticKernel:
     kernel, signature = plan.subject.reached.kernel, plan.subject.signature
     source = plan.subject.reached.unit.text
     place = source.position(kernel.node.start_byte)
-    folded = isinstance(block, Block)
+    block = plan.block
     return ElasticKernel(
         name=kernel.qualified,
         path=place.path,
         line=place.line,
         template=signature.parameters,
         grid=Verdict(True),
-        block=Verdict(True) if isinstance(block, Block) else _verdict(source, block),
+        block=refused or Verdict(True),
         yields=Verdict(True),
         entries=entry_names(kernel),
-        block_entries=block_entry_names(kernel) if folded else {},
+        block_entries=block_entry_names(kernel) if block is not None else {},
         source=emit([plan], title),
         original=original({plan.subject: plan.foreign}),
         has_barrier=plan.flow.has_barrier,
         has_shared=plan.flow.has_shared,
-        any_threads=isinstance(block, Block) and block.fission is None,
-        whole_warps=isinstance(block, Block) and block.warps,
+        any_threads=block is not None and block.fission is None,
+        whole_warps=block is not None and block.warps,
     )
 
 

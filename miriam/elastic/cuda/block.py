@@ -9,10 +9,12 @@ from miriam.elastic.cuda import block_rules
 from miriam.elastic.cuda.calls import Names
 from miriam.elastic.cuda.fission import Fission, split
 from miriam.elastic.cuda.flow import Flow
+from miriam.elastic.cuda.inline import inlined
 from miriam.elastic.cuda.kinds import Kind
-from miriam.elastic.cuda.parse import Item
+from miriam.elastic.cuda.parse import Item, Unit
 from miriam.elastic.cuda.signature import kernel_signature
 from miriam.elastic.cuda.subject import Refusal, Subject
+from miriam.elastic.cuda.text import Text
 from miriam.elastic.cuda.uniform import calls
 
 _LOCKSTEP = re.compile(r"volatile|asm|__asm|__asm__|__\w*lane\w*")
@@ -36,8 +38,27 @@ class Block:
     fission: Fission | None
 
 
-def judge_block(names: Names, kernel: Item, flow: Flow) -> Block | Refusal:
-    """The block form of a ``kernel`` whose grid form is as ``flow`` says, or why there is none."""
+class BlockJudge:
+    """Asks for the block forms of a unit's kernels, with helpers in place where they meet."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._inlined = inlined(unit)
+        self._names = Names(self._inlined.unit)
+        self._kernels = dict(zip(unit.kernels, self._inlined.unit.kernels, strict=True))
+
+    @property
+    def text(self) -> Text:
+        """What the positions in refusals refer to."""
+        return self._inlined.unit.text
+
+    def judge(self, kernel: Item, flow: Flow) -> Block | Refusal:
+        """The block form of a kernel whose grid form is as ``flow`` says, or why it has none."""
+        mine = self._kernels[kernel]
+        refused = self._inlined.refused.get(mine.node.start_byte)
+        return refused or _judged(self._names, mine, flow)
+
+
+def _judged(names: Names, kernel: Item, flow: Flow) -> Block | Refusal:
     reached = names.reach(kernel, INDICES)
     subject = Subject(reached, kernel_signature(reached.unit.text, kernel))
     made = block_rules.made_calls(subject, calls(reached))
