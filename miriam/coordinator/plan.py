@@ -75,7 +75,10 @@ class Plan:
     ``grants[critical task, normal task][critical step][normal step]`` holds while that critical
     step is the current one; without an entry, or with no critical request announced, a normal
     step is UNLIMITED. Where several critical requests run, the smallest grant counts.
+    ``hosted``: the host looks on and launches the normal steps one by one, a shard at a time;
+    else they lie on the device beforehand and ask for themselves.
     """
 
     tasks: tuple[TaskPlan, ...]
     grants: Mapping[tuple[int, int], GrantTable] = field(default_factory=dict)
+    hosted: bool = False

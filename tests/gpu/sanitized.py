@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from collections.abc import Sequence
 
@@ -15,7 +14,7 @@ from miriam.devices.cuda.device import CudaDevice
 from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.memory import Memory
 from miriam.devices.cuda.world import gpu
-from miriam.elastic.launch import Control, launch_bytes
+from miriam.elastic.launch import Control
 from miriam.kernels import Program
 
 
@@ -31,17 +30,8 @@ def run(device: CudaDevice, program: Program) -> int:
         for variant in kernel.variants:
             for form in device.kernels.forms(step, variant.threads):
                 ask(driver.cuMemsetD32Async(counter, 0, 1, stream))
-                launch = launch_bytes(
-                    kernel.grid, 0, kernel.blocks, Control(counter), block=kernel.block
-                )
-                words = (ctypes.c_char * len(launch)).from_buffer_copy(launch)
-                block = (variant.threads, 1, 1)
-                if variant.threads == kernel.threads:
-                    block = (kernel.block.x, kernel.block.y, kernel.block.z)
-                width = min(kernel.blocks, 7)
-                arguments = [words, *buffers.arguments(step)]
-                shared_bytes = kernel.dynamic_shared_bytes
-                form.function.launch(stream, (width, 1, 1), block, arguments, shared_bytes)
+                arguments, width = buffers.arguments(step), min(kernel.blocks, 7)
+                form.launch(stream, kernel, arguments, width, Control(counter))
                 ask(driver.cuStreamSynchronize(stream))
                 launches += 1
     memory.free()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import time
 
 import numpy as np
@@ -12,7 +11,7 @@ from miriam.devices.cuda.device import CudaDevice
 from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.memory import Memory, download, upload
 from miriam.devices.cuda.patience import wait_for
-from miriam.elastic.launch import Control, launch_bytes
+from miriam.elastic.launch import Control
 from miriam.kernels import Program
 
 _OPEN = 0xFFFF_FFFF
@@ -30,7 +29,7 @@ class Stopper:
         self._arguments = buffers.arguments(self._step)
         self._x = self._arguments[0].value
         self._size = program.buffer("x").size
-        self._form = device.kernels.forms(self._step, self._step.kernel.threads)[0].function
+        self._form = device.kernels.forms(self._step, self._step.kernel.threads)[0]
         self._stream, self._side = device.world.stream(0), device.world.stream(-5)
         self._ended = ask(driver.cuEventCreate(0))
         self._words = self._memory.device(8)
@@ -56,9 +55,7 @@ class Stopper:
         kernel = self._step.kernel
         ask(driver.cuMemsetD32(self._words + 4, _OPEN, 1))
         control = Control(self._words, self._words + 4, runs=self._runs)
-        launch = launch_bytes(kernel.grid, 0, kernel.blocks, control)
-        words = (ctypes.c_char * len(launch)).from_buffer_copy(launch)
-        self._form.launch(self._stream, (self._width, 1, 1), self._block, [words, *self._arguments])
+        self._form.launch(self._stream, kernel, self._arguments, self._width, control)
         ask(driver.cuEventRecord(self._ended, self._stream))
 
     def stop(self) -> float:

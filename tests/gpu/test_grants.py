@@ -96,7 +96,9 @@ def test_a_plan_can_change_while_requests_run(device: CudaDevice) -> None:
         assert done.runs is not None and all((runs == 1).all() for runs in done.runs)
 
 
-@pytest.mark.parametrize("policy", ["gate", "tally", "miriam", "vacate", "barrier", "orion"])
+@pytest.mark.parametrize(
+    "policy", ["gate", "tally", "miriam", "vacate", "barrier", "orion", "miriam-host"]
+)
 def test_two_critical_and_two_normal_tasks(device: CudaDevice, policy: str) -> None:
     networks = ("squeezenet", "gru", "alexnet", "cifarnet")
     tasks = [

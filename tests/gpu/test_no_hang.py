@@ -36,7 +36,7 @@ def tasks(in_flight: int = 1) -> list[Task]:
     ]
 
 
-@pytest.mark.parametrize("policy", ["gate", "tally", "miriam"])
+@pytest.mark.parametrize("policy", ["gate", "tally", "miriam", "miriam-host"])
 def test_close_while_gates_are_shut(device: CudaDevice, policy: str) -> None:
     with opened(device, tasks(), get(policy)) as session:
         loop = Loop(session, tasks(), inputs)

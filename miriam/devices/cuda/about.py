@@ -11,7 +11,10 @@ from importlib.metadata import PackageNotFoundError, version
 from miriam.devices.cuda.driver import driver_version
 from miriam.devices.cuda.world import gpu
 
-_PACKAGES = ("miriam-gpu", "cuda-bindings", "nvidia-cuda-nvrtc", "numpy", "torch")
+_PACKAGES = (
+    *("miriam-gpu", "cuda-bindings", "nvidia-cuda-nvrtc", "numpy"),
+    *("torch", "torchvision", "nvidia-cudnn-cu13", "nvidia-cublas"),
+)
 _ASKED = ("driver_version", "clocks.sm", "clocks.mem", "clocks.max.sm", "clocks.max.mem")
 
 

@@ -24,7 +24,7 @@ from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.kernels import Form
 from miriam.devices.cuda.lane import Announcement, Lane
 from miriam.devices.cuda.words import StepWords
-from miriam.elastic.launch import Control, launch_bytes
+from miriam.elastic.launch import Control
 from miriam.kernels import Step
 
 WHILE_FROM_NS = 150_000
@@ -290,18 +290,9 @@ class _Recorder:
 
     def _form(self, stream: Any, index: int, *, stoppable: bool) -> None:
         place, kernel = self._place, self._place.step.kernel
-        form = place.forms[index]
-        launch = launch_bytes(
-            kernel.grid, 0, kernel.blocks, self._control(index, stoppable), block=kernel.block
-        )
-        if form.threads == kernel.threads:
-            block = (kernel.block.x, kernel.block.y, kernel.block.z)
-        else:
-            block = (form.threads, 1, 1)
-        words = (ctypes.c_char * len(launch)).from_buffer_copy(launch)
-        grid = (min(kernel.blocks, place.resident[index]), 1, 1)
-        arguments = [words, *self._arguments]
-        form.function.launch(stream, grid, block, arguments, kernel.dynamic_shared_bytes)
+        blocks = min(kernel.blocks, place.resident[index])
+        control = self._control(index, stoppable)
+        place.forms[index].launch(stream, kernel, self._arguments, blocks, control)
 
     def _control(self, index: int, stoppable: bool) -> Control:
         place, controls = self._place, self._controls

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from miriam.compile import Job, compile_many, read_source
 from miriam.devices.cuda.code import Function, Module
 from miriam.elastic import Elasticized, elasticize
+from miriam.elastic.launch import Control, launch_bytes
 from miriam.errors import MiriamError
 from miriam.kernels import KernelSpec, Program, Step
 
@@ -24,6 +27,28 @@ class Form:
     function: Function
     threads: int
     bound: int
+
+    def launch(
+        self,
+        stream: Any,
+        kernel: KernelSpec,
+        arguments: Sequence[Any],
+        blocks: int,
+        control: Control,
+        part: tuple[int, int] | None = None,
+    ) -> None:
+        """Launch it on ``blocks`` physical blocks; ``arguments`` as the original's.
+
+        ``part``: the first logical block and their number, None for all.
+        """
+        first, count = part or (0, kernel.blocks)
+        launch = launch_bytes(kernel.grid, first, count, control, block=kernel.block)
+        words = (ctypes.c_char * len(launch)).from_buffer_copy(launch)
+        shape = (self.threads, 1, 1)
+        if self.threads == kernel.threads:
+            shape = (kernel.block.x, kernel.block.y, kernel.block.z)
+        given = [words, *arguments]
+        self.function.launch(stream, (blocks, 1, 1), shape, given, kernel.dynamic_shared_bytes)
 
 
 class Kernels:

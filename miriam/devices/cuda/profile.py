@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -16,7 +15,7 @@ from miriam.devices.cuda.kernels import Form, Kernels
 from miriam.devices.cuda.memory import Memory
 from miriam.devices.cuda.patience import drain
 from miriam.devices.cuda.world import World
-from miriam.elastic.launch import Control, launch_bytes
+from miriam.elastic.launch import Control
 from miriam.kernels import KernelSpec, Program, Step
 
 REPEATS = 6
@@ -87,20 +86,11 @@ class Profiler:
         self, step: Step, form: Form, arguments: Sequence[CArgument], counters: int, stream: Any
     ) -> Callable[[int], None]:
         kernel = step.kernel
-        blocks = min(
-            kernel.blocks, resident_blocks(form.function, form.threads, kernel, self._world)
-        )
-        physical = (form.threads, 1, 1)
-        if form.threads == kernel.threads:
-            physical = (kernel.block.x, kernel.block.y, kernel.block.z)
+        full = resident_blocks(form.function, form.threads, kernel, self._world)
 
         def claim(at: int) -> None:
             control = Control(counters + 4 * at)
-            launch = launch_bytes(kernel.grid, 0, kernel.blocks, control, block=kernel.block)
-            words = (ctypes.c_char * len(launch)).from_buffer_copy(launch)
-            form.function.launch(
-                stream, (blocks, 1, 1), physical, [words, *arguments], kernel.dynamic_shared_bytes
-            )
+            form.launch(stream, kernel, arguments, min(kernel.blocks, full), control)
 
         return claim
 

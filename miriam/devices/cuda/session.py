@@ -11,6 +11,7 @@ from miriam.coordinator import Mix, Plan, Policy, Snapshot, Waiting
 from miriam.devices.arrays import check_arrays
 from miriam.devices.contract import Arrays, Completion, Usage
 from miriam.devices.cuda.clock import Clock
+from miriam.devices.cuda.hosted import HostedStage
 from miriam.devices.cuda.lane import Lane
 from miriam.devices.cuda.profile import StepProfile
 from miriam.devices.cuda.stage import Stage
@@ -53,7 +54,9 @@ class CudaSession:
         """``ladder``: plans that ``use`` may change to, of the same tasks and levels."""
         self._mix, self._policy, self._observers = mix, policy, observers
         self.ladder = tuple(ladder)
-        self._stage = Stage(device, mix, (policy.plan(mix), *ladder), profiles)
+        plan = policy.plan(mix)
+        stage = HostedStage if plan.hosted else Stage
+        self._stage = stage(device, mix, (plan, *ladder), profiles)
         self._free = [list(lanes) for lanes in self._stage.lanes]
         self._requests = [0] * len(mix.tasks)
         self._waiting: dict[Waiting, _Run] = {}
@@ -102,6 +105,7 @@ class CudaSession:
         self._stage.enter()
         while self._waiting or self._running:
             self._admit()
+            self._stage.attend()
             ended = self._ended()
             if ended:
                 return self._complete(ended)

@@ -45,7 +45,7 @@ STAGED_INPUTS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class Table:
     """The rows of a critical task in the host's memory: those before ``steps``, and the idle one.
 
     ``lines``: a view of them, which begin at ``address``.
@@ -65,6 +65,8 @@ class _Table:
 
 class Stage:
     """All lanes of all tasks of a mix; made before the first request starts."""
+
+    lane_type: type[Lane] = Lane
 
     def __init__(
         self,
@@ -107,6 +109,9 @@ class Stage:
             wait_for(lane.ended, CLOSE_LIMIT_S)
         self.enter()
         ask(driver.cuMemsetD32(self.waits.address, 0, 2))
+
+    def attend(self) -> None:
+        """What the host has to do while requests run: nothing, it all lies on the device."""
 
     def settle(self, clock: Clock) -> None:
         """Put what gates write down on the scale of ``clock``."""
@@ -191,7 +196,7 @@ class Stage:
             buffers = Buffers(work.program, known, self._memory, staging)
             priority = plan.stream_priority - least
             side = self._side_stream(world, priority)
-            lane = Lane(work, world, priority, buffers, side, next(self._numbers))
+            lane = self.lane_type(work, world, priority, buffers, side, next(self._numbers))
             lanes.append(lane)
             if work.critical:
                 self._record_critical(lane, task, request, table)
@@ -255,7 +260,7 @@ class Stage:
         }
         return {r: self._device.world.ids_of(*r, where) for r in ranges}
 
-    def _table(self, task: int, plans: Sequence[Plan]) -> _Table:
+    def _table(self, task: int, plans: Sequence[Plan]) -> Table:
         """The rows of ``task`` before the steps at which they change under any of ``plans``."""
         layout = self._layout
         found = [layout.rows(plan, task, self._sets(plan, task)) for plan in plans]
@@ -269,28 +274,38 @@ class Stage:
         for line, step in enumerate(changes):
             lines[line] = found[0][step]
         lines[-1] = layout.idle()
-        return _Table(tuple(changes), lines, address, 4 * layout.width)
+        return Table(tuple(changes), lines, address, 4 * layout.width)
 
-    def _record_critical(self, lane: Lane, task: int, request: int, table: _Table | None) -> None:
+    def _record_critical(self, lane: Lane, task: int, request: int, table: Table | None) -> None:
         lane.world.enter()
         if self._device.counting:
             elastic = [False] * len(lane.task.program.steps)
             lane.runs = Runs(lane.task.program, elastic, self._memory)
         announcement = None
         if table is not None:
-            row = self._controls.row(self._slots[task, request])
-            announcement = table.announcement(row)
+            announcement = self._announcement(lane, table, self._slots[task, request])
         borders = Borders(self._controls, lane.number, self._plan.tasks[task].borders)
         record_critical(lane, self._originals(task, request), announcement, borders)
 
+    def _announcement(self, lane: Lane, table: Table, slot: int) -> Announcement:
+        return table.announcement(self._controls.row(slot))
+
     def _record_normal(self, lane: Lane, task: int, request: int) -> None:
         lane.world.enter()
+        steps = len(lane.task.program.steps)
+        counters = self._memory.device(8 * steps)
+        places = self._places(lane, task, request, counters)
+        used = 2 * steps if any(place.forms for place in places) else 0
+        borders = Borders(self._controls, lane.number, self._plan.tasks[task].borders)
+        record_normal(lane, places, self._controls, (counters, used), borders)
+
+    def _places(self, lane: Lane, task: int, request: int, counters: int) -> list[Place]:
+        """The steps of a normal lane; ``counters``: room for two words of each."""
         steps = lane.task.program.steps
         words = [self._layout.step(task, request, i) for i in range(len(steps))]
-        elastic = [w is not None and w.elastic for w in words]
         if self._device.counting:
+            elastic = [w is not None and w.elastic for w in words]
             lane.runs = Runs(lane.task.program, elastic, self._memory)
-        counters = self._memory.device(8 * len(steps))
         originals = self._originals(task, request)
         places = []
         for index, step in enumerate(steps):
@@ -312,9 +327,7 @@ class Stage:
                 runs=lane.runs.address(index) if lane.runs and forms else 0,
             )
             places.append(place)
-        used = 2 * len(steps) if any(elastic) else 0
-        borders = Borders(self._controls, lane.number, self._plan.tasks[task].borders)
-        record_normal(lane, places, self._controls, (counters, used), borders)
+        return places
 
     def _warp_ns(self, task: int) -> float:
         """Over a request's steps: time alone x share of the warps that its blocks occupy then."""

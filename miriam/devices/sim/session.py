@@ -346,14 +346,22 @@ class SimSession:
         if step.tree.finished:
             self._end_step(run)
         else:
-            self._after(self._costs.resume_ns, partial(self._gate, run, step))
+            self._go_on(run, self._costs.resume_ns, partial(self._gate, run, step))
+
+    def _go_on(self, run: Run, after_ns: int, launch: Callable[[], None]) -> None:
+        """Do ``launch`` after what the device takes, or when the host comes to it."""
+        if not self._plan.hosted or self._mix.tasks[run.task].critical:
+            self._after(after_ns, launch)
+            return
+        self._host_ns = max(self._host_ns, self._now_ns) + self._costs.host_launch_ns
+        self._at(self._host_ns, launch)
 
     def _end_step(self, run: Run) -> None:
         for observer in self._observers:
             observer.step(run.task, run.request, run.step, run.began_ns, self._now_ns)
         run.step += 1
         if run.step < len(self._mix.tasks[run.task].program.steps):
-            self._after(self._costs.node_ns, partial(self._begin_step, run))
+            self._go_on(run, self._costs.node_ns, partial(self._begin_step, run))
         else:
             self._complete(run)
 
