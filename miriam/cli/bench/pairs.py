@@ -46,7 +46,10 @@ def pairs(
     html: Html = None,
     trace: Trace = None,
 ) -> None:
-    """Run a grid of critical network x normal network x gap x world."""
+    """Run a grid of critical network x normal network x gap x world.
+
+    On cuda a network may be a PyTorch model: torch:resnet50, or torch:vgg16@4 for a batch of 4.
+    """
     from miriam.bench import Options
     from miriam.bench.studies import pairs as study
     from miriam.coordinator import policies
