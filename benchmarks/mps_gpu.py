@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import subprocess
 import sys
 import time
@@ -248,11 +249,12 @@ def report(found: Found, options: Namespace) -> dict[str, Any]:
         measured_on=Machine(DEVICE).measured_on(),
     )
     data: dict[str, Any] = json.loads(encode(result))
-    reason = "; ".join(found.reasons) or None
-    return data | {
-        "seconds": options.seconds,
-        "mps": {"reason": reason, "worlds": [*found.worlds.values()]},
+    seen = {
+        "arguments": options.arguments,
+        "reason": "; ".join(found.reasons) or None,
+        "worlds": [*found.worlds.values()],
     }
+    return data | {"seconds": options.seconds, "mps": seen}
 
 
 def options_from(arguments: Sequence[str]) -> Namespace:
@@ -271,7 +273,9 @@ def options_from(arguments: Sequence[str]) -> Namespace:
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--in-flight", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    options.arguments = shlex.join(word for word in arguments if word != str(options.out))
+    return options
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

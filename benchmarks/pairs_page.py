@@ -12,9 +12,11 @@ from the rows.
 from __future__ import annotations
 
 import json
+import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.pairs_chart import overhead_against_rate
 from benchmarks.pairs_rows import QUEUED, Cell, Merged, Row, frontier, load
@@ -81,10 +83,10 @@ RUN = """| file | GPU | driver | CUDA | date | SM clock, MHz | Miriam | rows |
 |---|---|---|---|---|---|---|---|"""
 
 
-def runs(merged: Merged) -> Iterator[str]:
-    """A line per report."""
+def run_lines(reports: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A table with a line per report of ``miriam bench``: what it was measured on."""
     yield RUN
-    for report in merged.reports:
+    for report in reports:
         driver, clocks = report["driver"], report["clocks"]
         cells = (
             f"data/{report['file']}",
@@ -97,6 +99,40 @@ def runs(merged: Merged) -> Iterator[str]:
             len(report["rows"]),
         )
         yield f"| {' | '.join(map(str, cells))} |"
+
+
+def command_lines(reports: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The commands that made the reports, indented as Markdown has code."""
+    for report in reports:
+        file = f"docs/results/data/{report['file']}"
+        if "mps" in report:
+            yield f"    python -m benchmarks.mps_gpu {file} {report['mps']['arguments']}".rstrip()
+            continue
+        asked = report["options"]
+        given = {
+            "device": asked["device"],
+            "pair" if asked["benchmark"] == "pairs" else "workload": asked["workloads"],
+            "gap-us": [f"{gap:g}" for gap in asked["gaps_us"]],
+            "world": [str(sms) for sms in asked["worlds"]],
+            "policy": asked["policies"],
+            "seconds": f"{asked['seconds']:g}",
+            "in-flight": str(asked["in_flight"]),
+            "seed": str(asked["seed"]),
+            "json": file,
+        }
+        yield f"    miriam bench {asked['benchmark']} \\"
+        words = [
+            f"--{name} {shlex.quote(value if isinstance(value, str) else ','.join(value))}"
+            for name, value in given.items()
+            if value
+        ]
+        yield "        " + " \\\n        ".join(words)
+
+
+def _runs(merged: Merged) -> Iterator[str]:
+    yield from run_lines(merged.reports)
+    yield "\nMade by:\n"
+    yield from command_lines(merged.reports)
     if merged.replaced:
         yield f"\n{merged.replaced} rows were measured again; the last file's are shown."
 
@@ -106,7 +142,7 @@ def head(merged: Merged) -> str:
     text = HEAD.format(
         count=len(merged.rows),
         verified=sum(row.verified is True for row in merged.rows),
-        runs="\n".join(runs(merged)),
+        runs="\n".join(_runs(merged)),
         median=CHARTS[False].name,
         tail=CHARTS[True].name,
         queued=QUEUED,

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from benchmarks.mdtb_page import load as load_studies
+from benchmarks.mdtb_page import page as page_of_studies
 from benchmarks.pairs_chart import overhead_against_rate
+from benchmarks.pairs_headline import BEGIN, END, headline, replaced
 from benchmarks.pairs_page import page
 from benchmarks.pairs_rows import Merged, frontier, load
 from benchmarks.pairs_verdicts import gate_is_enough, higher_sum
@@ -42,6 +45,19 @@ def entry(
     } | other
 
 
+ASKED: dict[str, Any] = {
+    "benchmark": "pairs",
+    "device": "cuda:0",
+    "policies": ["miriam", "gate"],
+    "seconds": 5.0,
+    "seed": 1,
+    "workloads": ["c+n"],
+    "in_flight": 4,
+    "gaps_us": [0.0, 4_000.0],
+    "worlds": [0, 32],
+}
+
+
 def written(folder: Path, name: str, rows: list[dict[str, Any]], **other: Any) -> Path:
     report = {
         "schema": "miriam.bench/1",
@@ -52,6 +68,7 @@ def written(folder: Path, name: str, rows: list[dict[str, Any]], **other: Any) -
         "date": "2026-11-30",
         "clocks": {"clocks.sm": "1000", "clocks.max.sm": "2000"},
         "rows": rows,
+        "options": ASKED,
     } | other
     path = folder / name
     path.write_text(json.dumps(report))
@@ -93,6 +110,12 @@ def test_cells_are_merged_over_reports_and_a_row_that_occurs_again_is_replaced(
     gate = next(row for row in found.rows if row.policy == "gate")
     assert gate.service50 == 1.5
     assert "1 rows were measured again" in page(found)
+
+
+def test_the_page_has_the_commands_that_make_it_again(merged: Merged) -> None:
+    text = page(merged).replace("\\\n        ", "")
+    command = "--pair c+n --gap-us 0,4000 --world 0,32 --policy miriam,gate --seconds 5"
+    assert f"    miriam bench pairs --device cuda:0 {command} --in-flight 4 --seed 1" in text
 
 
 def test_of_rest_takes_the_duty_from_the_service_alone(merged: Merged) -> None:
@@ -152,10 +175,14 @@ def test_a_policy_that_completed_nothing_is_no_point(tmp_path: Path) -> None:
 
 def test_mps_says_which_sms_were_shared_or_why_it_is_not_there(tmp_path: Path) -> None:
     world = {"percentage": 25, "critical_sms": 32, "normal_sms": 32, "shared_sms": 0}
-    mps = {"worlds": [world], "reason": None}
+    mps = {"worlds": [world], "reason": None, "arguments": "--seconds 1"}
     rows = written(tmp_path, "a.json", [*CLOSED, entry("mps", 1.3, 1.4, 0.8)], mps=mps)
-    assert "25 %: 32 and 32 SMs seen to run blocks, 0 of them by both." in page(load([rows]))
-    absent = written(tmp_path, "b.json", [], mps={"worlds": [], "reason": "no daemon"})
+    text = page(load([rows]))
+    assert "25 %: 32 and 32 SMs seen to run blocks, 0 of them by both." in text
+    assert "    python -m benchmarks.mps_gpu docs/results/data/a.json --seconds 1\n" in text
+    absent = written(
+        tmp_path, "b.json", [], mps={"worlds": [], "reason": "no daemon", "arguments": ""}
+    )
     text = page(load([written(tmp_path, "c.json", CLOSED), absent]))
     assert "- `mps` is not there: no daemon\n" in text
 
@@ -178,3 +205,47 @@ def test_a_task_that_completed_nothing_alone_is_an_error(tmp_path: Path) -> None
 @pytest.mark.parametrize("tail", [False, True])
 def test_the_chart_is_a_png(merged: Merged, tail: bool) -> None:
     assert overhead_against_rate(merged.cells, "G", tail=tail).startswith(b"\x89PNG")
+
+
+def test_the_headline_counts_cells_and_takes_medians_over_pairs(tmp_path: Path) -> None:
+    other = [entry("miriam", 1.1, 1.6, 0.5, workload="d+n")]
+    other[0]["critical"]["task"] = "d"
+    text = headline(load([written(tmp_path, "a.json", [*CLOSED, *SPARSE, *other])]))
+    assert "9 rows, 9 of them" in text
+    assert "Of 3 cells" in text
+    assert "on\nthe frontier in 2, the plain gate is at least as good in 1" in text
+    assert "| closed loop | miriam | 1.40, 0.40 |" in text
+    assert "| 4 ms | gate | 1.05, 0.96 |" in text
+
+
+def test_the_headline_goes_between_its_marks() -> None:
+    assert replaced(f"a\n{BEGIN}\nold\n{END}\nb\n", "new") == f"a\n{BEGIN}\nnew\n{END}\nb\n"
+    with pytest.raises(SystemExit, match="each once"):
+        replaced(f"{BEGIN} {BEGIN} {END}", "new")
+    readme = Path(__file__).parents[2] / "README.md"
+    assert "new" in replaced(readme.read_text(), "new")
+
+
+def study(policy: str, world: str, latency: float | None, throughput: float) -> dict[str, Any]:
+    row = entry(policy, 1.1, 1.2, 0.4, workload="A", world=world)
+    row["critical"] |= {"requests": 77, "latency_vs_sequential": latency}
+    extra = {"stp": 1.5, "throughput_vs_sequential": throughput, "achieved_occupancy": 0.25}
+    return row | extra
+
+
+def test_measured_workloads_stand_beside_the_papers_numbers(tmp_path: Path) -> None:
+    options = ASKED | {"benchmark": "mdtb", "gaps_us": [], "worlds": []}
+    first = written(tmp_path, "a.json", [study("miriam", "cuda:0:8", 1.25, 1.7)], options=options)
+    second = written(tmp_path, "b.json", [study("miriam", "cuda:0", 1.05, 3.0)], options=options)
+    text = page_of_studies(load_studies([first, second]))
+    assert "| figure | paper, RTX 2060 | paper, Xavier | all SMs | 8 SMs |" in text
+    assert "| A, critical latency, Miriam | 1.21x | 1.28x | 1.05x | 1.25x |" in text
+    assert "| A, throughput, IB | below 1 | below 1 | - | - |" in text
+    assert "| A: c + n | miriam | 1.25x | 1.10 | 1.20 | 1.10 | 1.20 | 77 | 0.40 | 1.70x |" in text
+    assert "## MDTB, all SMs" in text
+
+
+def test_reports_of_other_benchmarks_are_refused(tmp_path: Path) -> None:
+    pairs = written(tmp_path, "a.json", CLOSED, options=ASKED)
+    with pytest.raises(SystemExit, match="a report of mdtb, lgsvl, growth"):
+        load_studies([pairs])

@@ -1,0 +1,96 @@
+"""Writes README's part on measured pairs, between its two marks, from the reports.
+
+python -m benchmarks.pairs_headline docs/results/data/h200-{pairs-*,mps}.json
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+
+from benchmarks.pairs_chart import GAPS_US
+from benchmarks.pairs_rows import Cell, Merged, Row, frontier, gap_text, load
+from benchmarks.pairs_verdicts import gate_is_enough, higher_sum
+
+README = Path("README.md")
+BEGIN, END = "<!-- measured pairs: begin -->", "<!-- measured pairs: end -->"
+POLICIES = ("miriam", "gate", "multistream", "mps")
+
+TEXT = """![Critical overhead against the normal network's rate](docs/results/pairs-h200.png)
+
+Measured on {gpu}, driver {driver}, {date}: {rows} rows, {verified} of them with every output
+equal to that of the network alone, bit for bit. Each point is a policy, each mark a pair of
+networks; further left and further up is better. Of {cells} cells (pair, world, gap) `miriam` is on
+the frontier in {own}, the plain gate is at least as good in {gate}, and multi-stream has the higher
+sum of both networks' relative speeds in {multistream}. Median over the pairs of the critical
+network's p99 over alone (first kernel to outputs), and H, the normal network's rate over alone:
+
+{table}
+
+Every row, the targets that were missed, and the commands:
+[docs/results/pairs-h200.md](docs/results/pairs-h200.md)."""
+
+
+def headline(merged: Merged) -> str:
+    """The part, without its marks."""
+    cells = {cell: rows for cell, rows in merged.cells.items() if cell.gap_us in GAPS_US}
+    first, groups = merged.reports[0], list(cells.values())
+    return TEXT.format(
+        gpu=first["gpu"],
+        driver=first["driver"]["name"],
+        date=first["date"],
+        rows=len(merged.rows),
+        verified=sum(row.verified is True for row in merged.rows),
+        cells=len(groups),
+        own=sum(any(row.own for row in frontier(rows)) for rows in groups),
+        gate=sum(gate_is_enough(rows) is True for rows in groups),
+        multistream=sum(higher_sum(rows) == "multistream" for rows in groups),
+        table="\n".join(_table(cells)),
+    )
+
+
+def _table(cells: dict[Cell, list[Row]]) -> Iterator[str]:
+    worlds = list(dict.fromkeys(cell.world for cell in cells))
+    yield f"| critical network | policy | {' | '.join(worlds)} |"
+    yield f"|---|---|{'---|' * len(worlds)}"
+    for gap_us in GAPS_US:
+        for policy in POLICIES:
+            shown = [
+                [
+                    row
+                    for cell, rows in cells.items()
+                    if (cell.gap_us, cell.world) == (gap_us, world)
+                    for row in rows
+                    if row.policy == policy and row.placed
+                ]
+                for world in worlds
+            ]
+            if any(shown):
+                line = " | ".join(map(_median, shown))
+                yield f"| {gap_text(gap_us)} | {policy} | {line} |"
+
+
+def _median(rows: Sequence[Row]) -> str:
+    if not rows:
+        return "-"
+    return f"{median(r.service(tail=True) for r in rows):.2f}, {median(r.H for r in rows):.2f}"
+
+
+def replaced(text: str, part: str) -> str:
+    """``text`` with ``part`` between the marks; SystemExit where they are not there, each once."""
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise SystemExit(f"{README}: {BEGIN} and {END} are wanted, each once")
+    before, _, rest = text.partition(BEGIN)
+    return f"{before}{BEGIN}\n{part}\n{END}{rest.partition(END)[2]}"
+
+
+def main() -> None:
+    """Rewrite the part in README.md."""
+    part = headline(load(map(Path, sys.argv[1:])))
+    README.write_text(replaced(README.read_text(), part))
+
+
+if __name__ == "__main__":
+    main()
