@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -31,7 +32,7 @@ from typing import Any, Protocol
 
 from benchmarks.mps_client import Ask
 from benchmarks.mps_daemon import Daemon, daemon
-from benchmarks.mps_process import ANSWER_S, Process
+from benchmarks.mps_process import ANSWER_S, Process, last_line
 from miriam.bench import BenchResult, JobRecord, Machine, Point, RowFigures, TaskFigures, encode
 from miriam.bench.benchmark import ENOUGH
 from miriam.bench.rounds import ROUNDS, merged
@@ -192,9 +193,12 @@ def processes(
 
 
 def measure(service: Daemon, options: Namespace, found: Found) -> None:
-    """All cells; a place that fails is named, and the next one comes."""
+    """All cells; a place that fails is named, and the next one comes, as long as there is time."""
+    until = time.monotonic() + options.limit_s
     for place in _places(options, _sms(service)):
         try:
+            if time.monotonic() > until:
+                raise DeviceError(f"not run, {options.limit_s:g} s are over")
             with processes(place, service, options, found) as both:
                 for gap_us in options.gap_us:
                     found.rows.append(row(place, both, gap_us, options.seconds, options.in_flight))
@@ -224,7 +228,7 @@ def _sms(service: Daemon) -> int:
         check=False,
     )
     if done.returncode:
-        raise DeviceError(f"no client of MPS came up: {done.stderr.strip().splitlines()[-1]}")
+        raise DeviceError(f"no client of MPS came up{last_line(done.stderr)}")
     return int(done.stdout)
 
 
@@ -273,6 +277,7 @@ def options_from(arguments: Sequence[str]) -> Namespace:
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--in-flight", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--limit-s", type=float, default=480.0)
     options = parser.parse_args(arguments)
     options.arguments = shlex.join(word for word in arguments if word != str(options.out))
     return options
@@ -301,4 +306,6 @@ def _write(found: Found, options: Namespace) -> None:
 
 
 if __name__ == "__main__":
+    # A run that is told to end stops its daemon all the same.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     main()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import select
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -27,11 +28,13 @@ class Process:
     ) -> None:
         command = [sys.executable, "-m", "benchmarks.mps_client", device, network]
         self._name = network
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  closed with the process
         self._child = subprocess.Popen(
             [*command, str(in_flight), str(seed)],
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=self._errors,
             text=True,
         )
 
@@ -54,13 +57,15 @@ class Process:
 
     def close(self) -> None:
         """End it."""
-        assert self._child.stdin is not None
+        assert self._child.stdin is not None and self._child.stdout is not None
         try:
             self._child.stdin.close()
             self._child.wait(ANSWER_S / 10)
         except (OSError, subprocess.TimeoutExpired):
             self._child.kill()
             self._child.wait()
+        self._child.stdout.close()
+        self._errors.close()
 
     def _tell(self, line: str) -> None:
         assert self._child.stdin is not None
@@ -77,5 +82,12 @@ class Process:
         line = self._child.stdout.readline() if ready else ""
         if not line:
             what = "ended" if ready else f"said nothing for {ANSWER_S:g} s"
-            raise DeviceError(f"the process of {self._name} {what}")
+            self._errors.seek(0)
+            raise DeviceError(f"the process of {self._name} {what}{last_line(self._errors.read())}")
         return msgspec.json.decode(line, type=kind)
+
+
+def last_line(text: str) -> str:
+    """The last line of what a process said, after a colon; nothing if it said nothing."""
+    lines = text.strip().splitlines()
+    return f": {lines[-1]}" if lines else ""

@@ -18,6 +18,7 @@ from benchmarks import mps_gpu
 from benchmarks.mps_client import Ask, Client
 from benchmarks.mps_daemon import PROGRAM, daemon
 from benchmarks.mps_gpu import Found, Place, row
+from benchmarks.mps_process import Process
 from benchmarks.pairs_page import page
 from benchmarks.pairs_rows import load
 from miriam.bench import JobRecord, Machine, Sample
@@ -167,6 +168,15 @@ def test_the_page_of_pairs_takes_the_report(
     assert (mine.policy, mine.cell.world, mine.cell.pair) == ("mps", "32 SMs", "c + n")
     assert (mine.service50, mine.H) == (1.3, 0.8)
     assert "| c + n | mps | 1.30 | 1.30 |" in page(load([path]))
+
+
+def test_a_process_that_ends_says_why() -> None:
+    process = Process("sim:none", "alexnet", 1, 1, os.environ)
+    try:
+        with pytest.raises(DeviceError, match=r"process of alexnet ended: .*UnknownNameError"):
+            process.hello()
+    finally:
+        process.close()
 
 
 def test_a_client_runs_what_it_is_asked_and_checks_it() -> None:
