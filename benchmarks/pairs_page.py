@@ -210,7 +210,7 @@ def page(merged: Merged) -> str:
         "\n## Who wins where\n",
         *who_wins(cells),
         "\n## Targets\n",
-        *targets(cells),
+        *targets(cells, merged.shares),
         "\n## All rows",
         *tables(cells),
     ]

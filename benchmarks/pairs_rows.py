@@ -13,6 +13,7 @@ from typing import Any
 
 CLOSED_LOOP_US = 0.0
 OWN = "miriam"
+SHARES = "miriam.elastic_share/1"
 QUEUED = "sequential"
 """It lets a critical request wait before its first kernel, which the service does not see."""
 
@@ -88,11 +89,15 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """All rows, cell by cell, and the reports that they come from, as JSON has them."""
+    """All rows, cell by cell, and the reports that they come from, as JSON has them.
+
+    ``shares``: what benchmarks.elastic_share_gpu found.
+    """
 
     rows: tuple[Row, ...]
     reports: tuple[dict[str, Any], ...]
     replaced: int
+    shares: tuple[dict[str, Any], ...] = ()
 
     @property
     def cells(self) -> dict[Cell, list[Row]]:
@@ -114,9 +119,14 @@ def load(paths: Iterable[Path]) -> Merged:
     SystemExit for a report that is simulated, or older than the figures that are needed.
     """
     rows: dict[tuple[Cell, str], Row] = {}
-    reports, seen = [], 0
+    reports: list[dict[str, Any]] = []
+    shares: list[dict[str, Any]] = []
+    seen = 0
     for path in paths:
         report = json.loads(path.read_text())
+        if report["schema"] == SHARES:
+            shares += report["rows"]
+            continue
         if report["schema"] != "miriam.bench/1" or report["simulated"]:
             raise SystemExit(f"{path}: a report of a run on a GPU is wanted, schema miriam.bench/1")
         reports.append({**report, "file": path.name})
@@ -126,7 +136,7 @@ def load(paths: Iterable[Path]) -> Merged:
             row = _row(report, entry)
             rows[row.cell, row.policy] = row
             seen += 1
-    return Merged(tuple(rows.values()), tuple(reports), seen - len(rows))
+    return Merged(tuple(rows.values()), tuple(reports), seen - len(rows), tuple(shares))
 
 
 def frontier(rows: Sequence[Row], *, tail: bool = False) -> list[Row]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from benchmarks.pairs_rows import CLOSED_LOOP_US, Cell, Row, frontier
 
@@ -13,6 +14,7 @@ SPARSE_US, SPARSE_SMS = 4_000.0, (None, 32, 16)
 MOST_P99, LEAST_OF_REST = 1.10, 0.95
 BUDGET, LEAST_H, BUDGET_SMS = 0.20, 0.5, 32
 ROWS = 150
+LEAST_ELASTIC = 0.5
 
 WINS = """Cells, counted on service and H. *miriam on the frontier*: no other policy beats one of
 its rows in both, by the p50 or by the p99. *gate is enough*: the plain gate is at least as good as
@@ -74,8 +76,13 @@ def higher_sum(rows: Sequence[Row]) -> str | None:
     return "multistream" if multistream.sum > max(own) else "miriam"
 
 
-def targets(cells: dict[Cell, list[Row]]) -> Iterator[str]:
-    """A line per target and cell, then the targets of the whole page."""
+def targets(
+    cells: dict[Cell, list[Row]], shares: Sequence[Mapping[str, Any]] = ()
+) -> Iterator[str]:
+    """A line per target and cell, then the targets of the whole page.
+
+    ``shares``: rows of benchmarks.elastic_share_gpu.
+    """
     yield TARGETS
     for cell, rows in cells.items():
         own = [row for row in rows if row.own and row.placed]
@@ -87,6 +94,7 @@ def targets(cells: dict[Cell, list[Row]]) -> Iterator[str]:
             yield _above_all(cell, rows, own)
             if cell.sms == BUDGET_SMS:
                 yield _within_budget(cell, rows, own)
+    yield from map(_elastic, shares)
     yield _tail(list(cells.values()))
     yield _coordinator(list(cells.values()))
     yield _contract([row for rows in cells.values() for row in rows])
@@ -136,6 +144,15 @@ def _within_budget(cell: Cell, rows: Sequence[Row], own: Sequence[Row]) -> str:
     measured = "no row within it" if best is None else f"{best.policy} {best.H:.2f}"
     beside = "" if other is None else f"best other {other.policy} {other.H:.2f}"
     return _line(what, cell, measured, best is not None and best.H >= LEAST_H, beside)
+
+
+def _elastic(row: Mapping[str, Any]) -> str:
+    share = row["elastic_us"] / row["alone_us"]
+    where = f"{row['critical']} + {row['normal']}, {row['sms']} SMs"
+    measured = f"{share:.0%}, {row['elastic_steps']} of {row['steps']} steps"
+    verdict = "reached" if share >= LEAST_ELASTIC else "**missed**"
+    what = f"at least {LEAST_ELASTIC:.0%} of the normal network's time alone in elastic steps"
+    return f"| {what} | {where} | {measured} | {verdict} |  |"
 
 
 def _tail(cells: Sequence[Sequence[Row]]) -> str:

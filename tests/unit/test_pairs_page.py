@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
+from bench_fakes import tiny_program
 
+from benchmarks.elastic_share_gpu import share
 from benchmarks.mdtb_page import load as load_studies
 from benchmarks.mdtb_page import page as page_of_studies
 from benchmarks.pairs_chart import overhead_against_rate
 from benchmarks.pairs_headline import BEGIN, END, headline, replaced
 from benchmarks.pairs_page import page
-from benchmarks.pairs_rows import Merged, frontier, load
+from benchmarks.pairs_rows import SHARES, Merged, frontier, load
 from benchmarks.pairs_verdicts import gate_is_enough, higher_sum
+from miriam import devices
+from miriam.coordinator import Task
+from miriam.kernels import GpuSpec
 
 
 def entry(
@@ -154,6 +160,25 @@ def test_each_target_says_what_was_measured_and_whether_it_is_reached(merged: Me
     assert "| 1 of 2 cells | **missed** |" in line(text, "below the gate's")
     assert "| not run |" in line(text, "miriam-host")
     assert "| 8 rows, 0 not verified | **missed** |" in line(text, "at least 150 rows")
+
+
+def test_the_share_of_elastic_steps_is_a_target(tmp_path: Path) -> None:
+    found = share(gpu("h200"), tasks(), ((30_000,), (30_000,)))
+    assert (found.steps, found.elastic_steps, found.elastic_us) == (1, 1, 30)
+    short = share(gpu("h200"), tasks(), ((30_000,), (1_000,)))
+    shares = tmp_path / "s.json"
+    shares.write_text(json.dumps({"schema": SHARES, "rows": [asdict(found), asdict(short)]}))
+    text = page(load([written(tmp_path, "a.json", CLOSED), shares]))
+    assert "| c + n, 132 SMs | 100%, 1 of 1 steps | reached |" in text
+    assert "| c + n, 132 SMs | 0%, 0 of 1 steps | **missed** |" in text
+
+
+def tasks() -> tuple[Task, Task]:
+    return Task("c", tiny_program("c"), critical=True), Task("n", tiny_program("n"))
+
+
+def gpu(name: str) -> GpuSpec:
+    return devices.get(f"sim:{name}").gpu
 
 
 def test_a_row_shows_its_figures_and_an_output_that_was_wrong(tmp_path: Path) -> None:
