@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from miriam.compile import CompiledForms, Form, FormSet, compile_forms, supported_archs
-from miriam.elastic import Elasticized, ElasticKernel, Verdict, elasticize
+from miriam.elastic import Elasticized, ElasticKernel, IndexFunction, Verdict, elasticize
 from miriam.errors import MiriamError, MissingCapabilityError, UsageError
 from miriam.kernels import Dim3
 
@@ -63,15 +63,21 @@ def survey(
     include_dirs: Sequence[str | Path] = (),
     defines: Mapping[str, str] | None = None,
     compiling: Callable[[ElasticKernel], bool] = lambda kernel: True,
+    index: IndexFunction = "computed",
 ) -> Survey:
     """Make the kernels of ``source`` elastic for each of ``archs`` and compile what became so.
 
     Only kernels for which ``compiling`` says so are compiled. Without the ``cuda`` extra nothing
-    is, and a note says so. Errors of ``elasticize``.
+    is, and a note says so. ``index`` and errors as ``elasticize`` has them.
     """
     made = {
         arch: elasticize(
-            source, kernels=kernels, arch=arch, include_dirs=include_dirs, defines=defines
+            source,
+            kernels=kernels,
+            arch=arch,
+            include_dirs=include_dirs,
+            defines=defines,
+            index=index,
         )
         for arch in archs
     }

@@ -9,10 +9,11 @@ import typer
 from rich.console import Console
 
 from miriam.cli.options import Archs, Defines, IncludeDirs, chosen_archs, defined, keep_inputs
-from miriam.errors import MiriamError
+from miriam.errors import MiriamError, UnknownNameError
 
 if TYPE_CHECKING:
     from miriam.check.survey import Survey
+    from miriam.elastic import IndexFunction
 
 
 def elasticize(
@@ -27,6 +28,10 @@ def elasticize(
         str | None, typer.Option("--out", "-o", help="Write the elastic source; - is stdout.")
     ] = None,
     json: Annotated[str | None, typer.Option(help="Write the report here; - is stdout.")] = None,
+    index: Annotated[
+        str,
+        typer.Option(help="How block forms find a thread's coordinates: computed, or a table."),
+    ] = "computed",
     strict: Annotated[
         bool, typer.Option("--assert", help="Exit 1 when a kernel is refused.")
     ] = False,
@@ -46,6 +51,7 @@ def elasticize(
             archs=chosen_archs(arch),
             include_dirs=include_dirs or (),
             defines=defined(defines),
+            index=_index_function(index),
         )
     text = found.text() if out is not None else ""
     if json is not None:
@@ -56,6 +62,14 @@ def elasticize(
     elif out is not None:
         raise MiriamError(f"-o {out}: nothing to write, no kernel became elastic")
     _exit(found, strict)
+
+
+def _index_function(name: str) -> IndexFunction:
+    if name == "computed":
+        return "computed"
+    if name == "table":
+        return "table"
+    raise UnknownNameError("--index", name, ("computed", "table"))
 
 
 def _exit(found: Survey, strict: bool) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from miriam.elastic.result import Elasticized, ElasticKernel, Verdict
+from miriam.elastic.result import Elasticized, ElasticKernel, IndexFunction, Verdict
 from miriam.errors import MissingCapabilityError
 
 if TYPE_CHECKING:
     from miriam.elastic.cuda import elasticize
 
-__all__ = ["ElasticKernel", "Elasticized", "Verdict", "elasticize"]
+__all__ = ["ElasticKernel", "Elasticized", "IndexFunction", "Verdict", "elasticize"]
 
 
 def __getattr__(name: str) -> object:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from miriam.errors import UnknownNameError, UsageError
 from miriam.kernels import Dim3
 
 _WARP = 32
+# Where a logical thread's coordinates come from: arithmetic, or a table in shared memory.
+IndexFunction = Literal["computed", "table"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from miriam.elastic.cuda.block import Block, BlockJudge
+from miriam.elastic.cuda.block import BlockJudge
 from miriam.elastic.cuda.block_emit import block_entry_names
 from miriam.elastic.cuda.calls import Names
 from miriam.elastic.cuda.emit import Plan, emit, entry_names, original
@@ -18,7 +18,7 @@ from miriam.elastic.cuda.subject import Refusal, Subject
 from miriam.elastic.cuda.syntax import walk
 from miriam.elastic.cuda.text import Text
 from miriam.elastic.cuda.unresolved import unresolved
-from miriam.elastic.result import Elasticized, ElasticKernel, Verdict
+from miriam.elastic.result import Elasticized, ElasticKernel, IndexFunction, Verdict
 from miriam.errors import SourceError, UnknownNameError, UsageError
 
 __all__ = ["elasticize"]
@@ -33,10 +33,13 @@ def elasticize(
     arch: str = "sm_87",
     include_dirs: Sequence[str | Path] = (),
     defines: Mapping[str, str] | None = None,
+    index: IndexFunction = "computed",
 ) -> Elasticized:
     """Make the kernels of ``source`` (a path, or CUDA C++ text) elastic where the rules allow.
 
     ``kernels``: only these, by name. ``arch``: macros and conditions are resolved for it.
+    ``index``: how the block forms find a logical thread's coordinates, by arithmetic or from a
+    table in shared memory ("Two index functions", arXiv 2307.04339).
     UsageError for an unreadable file, UnknownNameError for a kernel that is not there,
     SourceError for text that is no CUDA C++, MissingCapabilityError without the ``elastic``
     extra. A kernel that breaks a rule is not an error: its verdicts say which one and where.
@@ -45,7 +48,7 @@ def elasticize(
     folders = [_folder(f) for f in include_dirs]
     unit = parse(preprocess(path, content, arch, folders, defines))
     _check(path, unit, kernels)
-    names, blocks = Names(unit), BlockJudge(unit)
+    names, blocks = Names(unit), BlockJudge(unit, index)
     title = f"// Elastic forms of the kernels of {Path(path).name}, made by Miriam for {arch}."
     done, plans = [_unparsed(unit, at) for at in unit.unparsed], []
     for kernel in unit.kernels:
@@ -59,7 +62,7 @@ def elasticize(
             continue
         block = blocks.judge(kernel, answer[1])
         plans.append(
-            Plan(*answer, unresolved(subject), block if isinstance(block, Block) else None)
+            Plan(*answer, unresolved(subject), None if isinstance(block, Refusal) else block)
         )
         refusal = _verdict(blocks.text, block) if isinstance(block, Refusal) else None
         done.append(_elastic(plans[-1], refusal, title))

@@ -16,6 +16,7 @@ from miriam.elastic.cuda.signature import kernel_signature
 from miriam.elastic.cuda.subject import Refusal, Subject
 from miriam.elastic.cuda.text import Text
 from miriam.elastic.cuda.uniform import calls
+from miriam.elastic.result import IndexFunction
 
 _LOCKSTEP = re.compile(r"volatile|asm|__asm|__asm__|__\w*lane\w*")
 INDICES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
@@ -32,6 +33,7 @@ class Block:
     """
 
     subject: Subject
+    index: IndexFunction
     apart: bool
     warps: bool
     rows: bool
@@ -41,7 +43,8 @@ class Block:
 class BlockJudge:
     """Asks for the block forms of a unit's kernels, with helpers in place where they meet."""
 
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: Unit, index: IndexFunction) -> None:
+        self._index = index
         self._inlined = inlined(unit)
         self._names = Names(self._inlined.unit)
         self._kernels = dict(zip(unit.kernels, self._inlined.unit.kernels, strict=True))
@@ -55,10 +58,10 @@ class BlockJudge:
         """The block form of a kernel whose grid form is as ``flow`` says, or why it has none."""
         mine = self._kernels[kernel]
         refused = self._inlined.refused.get(mine.node.start_byte)
-        return refused or _judged(self._names, mine, flow)
+        return refused or _judged(self._names, mine, flow, self._index)
 
 
-def _judged(names: Names, kernel: Item, flow: Flow) -> Block | Refusal:
+def _judged(names: Names, kernel: Item, flow: Flow, index: IndexFunction) -> Block | Refusal:
     reached = names.reach(kernel, INDICES)
     subject = Subject(reached, kernel_signature(reached.unit.text, kernel))
     made = block_rules.made_calls(subject, calls(reached))
@@ -76,7 +79,7 @@ def _judged(names: Names, kernel: Item, flow: Flow) -> Block | Refusal:
             return found
         fission = found
     warps = any(kind is Kind.COLLECTIVE for _, kind in made) or _is_lockstep(subject)
-    return Block(subject, flow.apart, warps, flow.whole_warps, fission)
+    return Block(subject, index, flow.apart, warps, flow.whole_warps, fission)
 
 
 def _is_lockstep(subject: Subject) -> bool:

@@ -10,6 +10,7 @@ from miriam.elastic.cuda.signature import block_bounds
 from miriam.elastic.cuda.split import Split
 
 _FOLDED = "MiriamFolded<miriam_fold, miriam_x, miriam_y, miriam_z>"
+_MOST_THREADS = "1024"
 _FOLD = "int miriam_fold"
 _SHAPE = ("unsigned miriam_x", "unsigned miriam_y", "unsigned miriam_z")
 _THREADS = "miriam_threads"
@@ -63,6 +64,12 @@ def _statements(form: str, block: Block, name: str) -> str:
     warps, rows = (str(flag).lower() for flag in (block.warps, block.rows))
     kind = "MiriamThreads" if block.fission is None else _FOLDED
     opening = f"const {kind} {_THREADS}(miriam, {warps}, {rows});"
+    if block.index == "table":
+        size = _MOST_THREADS if block.fission is None else "miriam_x * miriam_y * miriam_z"
+        opening = (
+            f"__shared__ unsigned miriam_table[{size}];\n"
+            f"  const MiriamTabled<{kind}> {_THREADS}(miriam, {warps}, {rows}, miriam_table);"
+        )
     index = f"const uint3 miriam_index = {logical_block(form)};"
     if block.fission is not None:
         types = [f"decltype({_THREADS})", *([parts.arguments[1:-1]] if parts.arguments else [])]

@@ -85,6 +85,7 @@ def _plain(body: Node) -> set[Node]:
 def _problems(made: Fission, levels: Levels) -> Iterator[Refusal]:
     yield from _barriers(made)
     yield from _variables(made)
+    yield from _namesakes(made)
     yield from _lambdas(made)
     yield from _jumps(made)
     yield from _strays(made)
@@ -149,6 +150,18 @@ def _variables(made: Fission) -> Iterator[Refusal]:
         # The parser takes `float (&x)[4] = y;` for an assignment.
         if called is not None and called.type == "call_expression" and "&" in text(called):
             yield Refusal("variable-kind", "a reference to an array", node.start_byte)
+
+
+def _namesakes(made: Fission) -> Iterator[Refusal]:
+    """A region uses a variable of another one, and declares one of the same name."""
+    crossing = made.regions.expanded | made.regions.remade
+    for region in made.regions.found:
+        inside = [v for u in region.units for v in made.scalars.declared(u)]
+        for mine in inside:
+            for other in (v for v in crossing if v.name == mine.name and v is not mine):
+                if any(region.start <= u.start_byte < region.end for u in other.uses):
+                    detail = f"{mine.name} hides another one that is used beside it"
+                    yield Refusal("variable-kind", detail, mine.holder.start_byte)
 
 
 def _several(made: Fission, holder: Node) -> bool:

@@ -73,7 +73,8 @@ struct MiriamThreads {
       : x(launch.block_x), y(launch.block_y), count(x * y * launch.block_z) {
     miriam_check(launch, count, warps, rows);
   }
-  __device__ __forceinline__ uint3 at(unsigned thread) const { return miriam_unflat(thread, x, y); }
+  __device__ __forceinline__ unsigned thread(unsigned number) const { return number; }
+  __device__ __forceinline__ uint3 at(unsigned number) const { return miriam_unflat(number, x, y); }
 };
 
 // `Fold` logical threads of a block of this shape on each physical one.
@@ -92,17 +93,47 @@ struct MiriamFolded {
   __device__ __forceinline__ bool runs(int n) const {
     return (n + 1) * physical <= count || threadIdx.x + n * physical < count;
   }
-  __device__ __forceinline__ uint3 at(int n) const {
+  // The number of the n-th logical thread.
+  __device__ __forceinline__ unsigned thread(int n) const {
     unsigned thread = threadIdx.x + n * physical;
 #ifndef __MIRIAM_HOST__
     // What follows from it is cheaper to compute in each region than to keep for all of them.
     asm volatile("" : "+r"(thread));
     __builtin_assume(thread < count);
 #endif
-    if (Y * Z != 1) return miriam_unflat(thread, X, Y);
+    return thread;
+  }
+  __device__ __forceinline__ uint3 at(int n) const {
+    if (Y * Z != 1) return miriam_unflat(thread(n), X, Y);
     uint3 index;
-    index.x = thread;
+    index.x = thread(n);
     index.y = index.z = 0;
+    return index;
+  }
+};
+
+// The same with the other index function: coordinates from a table in shared memory, which the
+// physical block fills once, before its first logical block.
+template <class Threads>
+struct MiriamTabled : Threads {
+  const unsigned* table;
+
+  __device__ __forceinline__ MiriamTabled(const MiriamLaunch& launch, bool warps, bool rows,
+                                          unsigned* filled)
+      : Threads(launch, warps, rows), table(filled) {
+    for (unsigned i = threadIdx.x; i < Threads::count; i += blockDim.x) {
+      const uint3 index = miriam_unflat(i, launch.block_x, launch.block_y);
+      filled[i] = index.x | index.y << 10 | index.z << 20;
+    }
+    __syncthreads();
+  }
+  template <class Number>
+  __device__ __forceinline__ uint3 at(Number n) const {
+    const unsigned packed = table[Threads::thread(n)];
+    uint3 index;
+    index.x = packed & 1023;
+    index.y = packed >> 10 & 1023;
+    index.z = packed >> 20;
     return index;
   }
 };

@@ -81,8 +81,7 @@ static __device__ __forceinline__ uint3 miriam_block(const MiriamLaunch& launch,
 
 // The smallest of the quotas, 0 on an SM that is not in all sets.
 static __device__ __forceinline__ unsigned miriam_quota(const MiriamLaunch& launch) {
-  if (launch.quota == nullptr) return 0xffffffffu;
-  unsigned least = *launch.quota;
+  unsigned least = launch.quota != nullptr ? *launch.quota : 0xffffffffu;
   for (unsigned i = 1; i <= launch.more_quotas; ++i) {
     const unsigned quota = launch.quota[i * launch.quota_stride];
     least = quota < least ? quota : least;

@@ -117,6 +117,7 @@ class Scalars:
             variable.kind != "value"
             or holder.type != "declaration"
             or variable.words & self._objects
+            or find(variable.plain, "function_declarator")
             or parent not in self._outline
             or parent.type in ("if_statement", "while_statement")
         ):

@@ -220,7 +220,7 @@ def arguments_of(node: Node) -> list[Node]:
 
 
 def _copy(variable: Variable) -> str:
-    return f"miriam_{variable.name}"
+    return f"miriam_all_{variable.name}"
 
 
 def _name_node(plain: Node) -> Node:

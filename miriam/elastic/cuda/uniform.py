@@ -171,6 +171,8 @@ class _Walk:
                 for part in (c for c in child.named_children if c != name):
                     self._expression(part, control)
                     level = max(level, self._value(part))
+            elif find(child, "function_declarator"):
+                level = Level.VARYING  # `int x(y);`, which the parser takes for a function
             self._assign(child, level)
 
     def _assign(self, target: Node, level: Level) -> None:

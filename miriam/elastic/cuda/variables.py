@@ -92,15 +92,30 @@ class Variable:
 
 def variables(function: Node) -> tuple[Variable, ...]:
     """All variables of a function, in the order of their declarations, with their uses."""
-    found = [v for node in find(function, *_DECLARE) for v in _declared(node, function)]
+    nodes = (n for n in find(function, *_DECLARE) if not _is_argument(n, function))
+    found = [v for node in nodes for v in _declared(node, function)]
     by_name: dict[str, list[Variable]] = {}
     for each in found:
         by_name.setdefault(each.name, []).append(each)
+    names = {n.id for v in found if (n := declarator(v.node)) is not None}
     for use in find(function, *_NAMES):
-        meant = _meant(by_name.get(text(use), ()), use)
+        meant = _meant(by_name.get(text(use), ()), use) if use.id not in names else None
         if meant is not None:
             meant.uses.append(use)
     return tuple(sorted(found, key=lambda v: v.start))
+
+
+def _is_argument(node: Node, function: Node) -> bool:
+    """Whether the parser takes an argument for a parameter: ``int x(y * z);``."""
+    above = node.parent.parent if node.parent is not None else None
+    if above is None or above.type != "function_declarator":
+        return False
+    current = above.parent
+    while current is not None and current != function:
+        if current.type == "declaration":
+            return True
+        current = current.parent
+    return False
 
 
 def _meant(candidates: Iterable[Variable], use: Node) -> Variable | None:
