@@ -33,8 +33,15 @@ class Gpu:
     arch: str
     sms: int
     dram_gbps: float
-    groups: list[Any] = field(default_factory=list)
+    _groups: list[Any] | None = None
     _worlds: dict[tuple[int, int], World] = field(default_factory=dict)
+
+    @property
+    def groups(self) -> list[Any]:
+        """Its SMs in the smallest groups that its kind can confine; split when first asked for."""
+        if self._groups is None:
+            self._groups = _groups(self)
+        return self._groups
 
     @property
     def group_sms(self) -> int:
@@ -164,7 +171,7 @@ def gpu(ordinal: int) -> Gpu:
     ask(driver.cuCtxSetCurrent(primary))
     # Two transfers per clock; kHz and bits.
     gbps = 2 * attribute("MEMORY_CLOCK_RATE") * attribute("GLOBAL_MEMORY_BUS_WIDTH") / 8 / 1e6
-    found = Gpu(
+    return Gpu(
         ordinal=ordinal,
         handle=handle,
         primary=primary,
@@ -173,12 +180,10 @@ def gpu(ordinal: int) -> Gpu:
         sms=attribute("MULTIPROCESSOR_COUNT"),
         dram_gbps=gbps,
     )
-    found.groups = _groups(found, major)
-    return found
 
 
-def _groups(found: Gpu, major: int) -> list[Any]:
-    """The device's SMs in the smallest groups that its kind can confine."""
+def _groups(found: Gpu) -> list[Any]:
+    major = int(found.arch.removeprefix("sm_")) // 10
     kind = driver.CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM
     whole = ask(driver.cuDeviceGetDevResource(found.handle, kind))
     least = 8 if major >= 9 else 4 if major == 8 else 2
