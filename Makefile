@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 DEVICE ?= sim:orin
 
-.PHONY: demo test slow fuzz clean paper-sim sim-speed
+.PHONY: demo test slow fuzz gpu clean paper-sim sim-speed
 
 demo: $(VENV)/.demo
 	@mkdir -p out
@@ -26,6 +26,13 @@ COUNT ?= 2000
 
 fuzz: $(VENV)/.test
 	$(BIN)/python -m tests.fuzz --seeds $(SEEDS) --count $(COUNT)
+
+# On a machine with an NVIDIA GPU: its tests, then what the CUDA device costs, as JSON and as a page.
+gpu: $(VENV)/.test
+	@mkdir -p out
+	$(BIN)/pytest -m gpu
+	$(BIN)/python -m benchmarks.device_gpu out/device.json
+	$(BIN)/python -m benchmarks.device_page out/device.json > out/device.md
 
 # The paper's evaluation in the simulator, and how fast the simulator itself is.
 paper-sim: $(VENV)/.demo
