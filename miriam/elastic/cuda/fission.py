@@ -43,7 +43,7 @@ class Fission:
         """The conditions outside regions that need a look at a logical thread, and their owners."""
         for node in self.outline.controls:
             decides = condition(node)
-            if decides is not None and not self.scalars.is_scalar(decides):
+            if decides is not None and not self.scalars.is_scalar_condition(decides):
                 yield node, decides
 
     @property

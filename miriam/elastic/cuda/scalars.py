@@ -13,7 +13,7 @@ from miriam.elastic.cuda.calls import Reach
 from miriam.elastic.cuda.levels import Facts, Level, Levels
 from miriam.elastic.cuda.memory import written_names
 from miriam.elastic.cuda.names import ATOMIC, VOTING_BARRIERS, is_pure
-from miriam.elastic.cuda.outline import Outline
+from miriam.elastic.cuda.outline import Outline, condition
 from miriam.elastic.cuda.parse import Item
 from miriam.elastic.cuda.syntax import called_name, declarator, find
 from miriam.elastic.cuda.variables import Variable
@@ -43,6 +43,7 @@ class Scalars:
         self._computing = _computing(reached)
         self._objects = objects(reached)
         self._meant = {u.id: v for v in found for u in v.uses}
+        self._conditions = [c for n in outline.controls if (c := condition(n)) is not None]
         self._declared: dict[int, list[Variable]] = {}
         for each in found:
             self._declared.setdefault(each.holder.id, []).append(each)
@@ -66,12 +67,19 @@ class Scalars:
 
     def is_scalar(self, node: Node) -> bool:
         """Whether the block agrees on the value of ``node``, which does nothing but compute it."""
+        return self._is_agreed(node, effects=False)
+
+    def is_scalar_condition(self, node: Node) -> bool:
+        """The same of a condition outside regions, which may also change scalar variables."""
+        return self._is_agreed(node, effects=True)
+
+    def _is_agreed(self, node: Node, effects: bool) -> bool:
         if self._levels.value(self._facts, node) is not Level.BLOCK:
             return False
         stack = [node]
         while stack:
             current = stack.pop()
-            if current.type in _EFFECTS:
+            if current.type in _EFFECTS and not (effects and self.is_scalar_part(current)):
                 return False
             if current.type == "call_expression":
                 if called_name(current) in VOTING_BARRIERS:
@@ -137,6 +145,8 @@ class Scalars:
         part = use.parent
         if part is None or not self.is_scalar_part(part):
             return False
+        if any(self._is_below(part, c) and self.is_scalar_condition(c) for c in self._conditions):
+            return True
         whole = part
         while whole.parent is not None and whole.parent.type == "comma_expression":
             whole = whole.parent
@@ -153,6 +163,9 @@ class Scalars:
             and in_list
             and (all(self.is_scalar_part(p) for p in parts(above.named_children)))
         )
+
+    def _is_below(self, node: Node, outer: Node) -> bool:
+        return outer.start_byte <= node.start_byte and node.end_byte <= outer.end_byte
 
     def _computes(self, name: str) -> bool:
         if name in self._computing:
