@@ -38,14 +38,13 @@ class Resources:
 class Variant:
     """One compiled form: ``threads`` physical threads run one logical block.
 
-    ``fold`` logical threads share a physical one (elastic block N:1). ``estimated`` says that
-    nothing compiled this form yet and that its resources are derived from the original's.
+    ``fold`` logical threads share a physical one (elastic block N:1); the resources of a form
+    with a fold above 1 are those of its yield form.
     """
 
     threads: int
     resources: Resources
     fold: int = 1
-    estimated: bool = False
 
     def __post_init__(self) -> None:
         if self.threads < 1:

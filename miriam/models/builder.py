@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil, prod
+from math import prod
 from pathlib import Path
 
 from miriam.kernels import (
@@ -15,19 +15,15 @@ from miriam.kernels import (
     KernelSpec,
     Pointer,
     Program,
-    Resources,
     Scalar,
     Step,
     Variant,
 )
+from miriam.models.measured import Needs
 
 SOURCES = Path(__file__).parent / "cuda"
 
-# Registers per thread of a folded form over the original's, for N = 2 and 4: a tiled matrix
-# product folded by hand took 32, 32, 56 registers on sm_90 and 38, 40, 64 on sm_87.
-_REGISTER_GROWTH = {2: 1.1, 4: 1.75}
-
-Lookup = Callable[[str], Resources]
+Lookup = Callable[[str], Needs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,33 +61,23 @@ class Launch:
     cost: Cost
 
 
-def estimated_variants(threads: int, original: Resources) -> tuple[Variant, ...]:
-    """The original and, as estimates, its elastic blocks with a half and a quarter of the threads.
-
-    Nobody compiled these yet: registers grow as they did for one kernel folded by hand, shared
-    bytes stay. Only whole warps are folded.
-    """
-    forms = [Variant(threads, original)]
-    for fold, growth in _REGISTER_GROWTH.items():
-        if threads % (32 * fold) == 0:
-            registers = min(255, ceil(original.registers * growth))
-            need = Resources(registers, original.static_shared_bytes)
-            forms.append(Variant(threads // fold, need, fold, estimated=True))
-    return tuple(forms)
+def variants(threads: int, needs: Needs) -> tuple[Variant, ...]:
+    """The original with its ``threads``, and the elastic blocks that it has, most threads first."""
+    folded = (
+        Variant(-(-threads // fold), resources, fold)
+        for fold, resources in sorted(needs.folded.items())
+    )
+    return Variant(threads, needs.original), *folded
 
 
 class Builder:
     """Collects the buffers and steps of one network.
 
-    ``resources`` gives what the original form of a kernel needs, by name expression, and
-    ``elastic`` what its yield form does.
+    ``needs`` gives what the forms of a kernel need, by name expression.
     """
 
-    def __init__(
-        self, name: str, arch: str, resources: Lookup, elastic: Lookup | None = None
-    ) -> None:
-        self._name, self._arch = name, arch
-        self._resources, self._elastic = resources, elastic
+    def __init__(self, name: str, arch: str, needs: Lookup) -> None:
+        self._name, self._arch, self._needs = name, arch, needs
         self._buffers: list[Buffer] = []
         self._steps: list[Step] = []
 
@@ -119,13 +105,14 @@ class Builder:
         self, name: str, layer: str, launch: Launch, args: tuple[View | int | float, ...], out: View
     ) -> View:
         """Append a launch that completes ``layer`` by writing ``out``, which it returns."""
+        needs = self._needs(launch.kernel)
         kernel = KernelSpec(
             name=launch.kernel,
             source=str(SOURCES / launch.source),
             grid=launch.grid,
             block=Dim3(launch.threads),
-            variants=estimated_variants(launch.threads, self._resources(launch.kernel)),
-            elastic=self._elastic(launch.kernel) if self._elastic else None,
+            variants=variants(launch.threads, needs),
+            elastic=needs.elastic,
         )
         bound = tuple(_argument(arg) for arg in args)
         self._steps.append(Step(name, layer, kernel, bound, launch.cost, out.buffer))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from miriam.errors import MissingCapabilityError, UsageError
-from miriam.kernels import Buffer, Resources
+from miriam.kernels import Buffer
 from miriam.models.zoo import build
 
 # ImageNet's channel means and deviations, and resize 256 before crop 224, as torchvision has it.
@@ -56,5 +56,5 @@ def photograph(name: str, path: str | Path) -> dict[str, NDArray[np.float32]]:
 
 
 def _input(name: str) -> Buffer:
-    (buffer,) = build(name, "", lambda _: Resources(0, 0)).named("input")
+    (buffer,) = build(name).named("input")
     return buffer

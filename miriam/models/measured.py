@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -16,16 +18,27 @@ RESOURCES_FILE = Path(__file__).parent / "resources.json"
 STAND_INS = {"sm_72": "sm_75"}
 
 
-class Table(msgspec.Struct, frozen=True):
-    """The file: how it was made, and the resources by architecture and name expression.
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What the forms of a kernel need on one architecture.
 
-    ``elastic``: those of the yield forms, compiled for the originals' resident blocks.
+    ``elastic``: its yield form, ``folded``: its yield form with so many logical threads on each
+    physical one; ``without``: why there is none for a fold. ``elastic`` and ``folded`` are
+    compiled for the original's resident blocks, or for any number where they would spill.
     """
+
+    original: Resources
+    elastic: Resources | None = None
+    folded: Mapping[int, Resources] = field(default_factory=dict)
+    without: Mapping[int, str] = field(default_factory=dict)
+
+
+class Table(msgspec.Struct, frozen=True):
+    """The file: how it was made, and the needs by architecture and name expression."""
 
     command: str
     compiler: str
-    resources: dict[str, dict[str, Resources]]
-    elastic: dict[str, dict[str, Resources]]
+    needs: dict[str, dict[str, Needs]]
 
 
 @cache
@@ -34,20 +47,11 @@ def table() -> Table:
     return msgspec.json.decode(RESOURCES_FILE.read_bytes(), type=Table)
 
 
-def lookup(arch: str, kernel: str) -> Resources:
-    """What ``kernel`` needs on ``arch``; UnknownNameError for either."""
-    return _found(table().resources, arch, kernel)
-
-
-def lookup_elastic(arch: str, kernel: str) -> Resources:
-    """What the yield form of ``kernel`` needs on ``arch``; UnknownNameError for either."""
-    return _found(table().elastic, arch, kernel)
-
-
-def _found(resources: dict[str, dict[str, Resources]], arch: str, kernel: str) -> Resources:
+def lookup(arch: str, kernel: str) -> Needs:
+    """What the forms of ``kernel`` need on ``arch``; UnknownNameError for either."""
     if arch not in ARCHITECTURES:
         raise UnknownNameError("architecture", arch, ARCHITECTURES)
-    known = resources[STAND_INS.get(arch, arch)]
+    known = table().needs[STAND_INS.get(arch, arch)]
     if kernel not in known:
         raise UnknownNameError("kernel in resources.json", kernel, known)
     return known[kernel]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from miriam.errors import MissingCapabilityError, UsageError
-from miriam.kernels import Buffer, Resources
+from miriam.kernels import Buffer
 from miriam.models.zoo import build, network
 
 Tensors = Mapping[str, NDArray[np.generic]]
@@ -72,7 +72,7 @@ def random_state(name: str, seed: int = 0) -> dict[str, NDArray[np.float32]]:
 
 
 def _weight_buffers(name: str) -> tuple[Buffer, ...]:
-    return build(name, "", lambda _: Resources(0, 0)).named("weight")
+    return build(name).named("weight")
 
 
 def _fitted(name: str, state: Tensors, origin: str) -> dict[str, NDArray[np.float32]]:

@@ -2,112 +2,108 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
 
-from miriam.compile import Job, compile_many, read_source
-from miriam.elastic import elasticize
-from miriam.errors import MiriamError
-from miriam.kernels import (
-    ARCHITECTURES,
-    Dim3,
-    KernelSpec,
-    Resources,
-    Variant,
-    resident_blocks,
-)
-from miriam.models.measured import RESOURCES_FILE, STAND_INS, Table
+from miriam.compile import compile_cubin, compile_source
+from miriam.elastic import Elasticized, IndexFunction, elasticize
+from miriam.errors import UsageError
+from miriam.kernels import ARCHITECTURES, KernelSpec, Resources, Variant, resident_blocks
+from miriam.models.measured import RESOURCES_FILE, STAND_INS, Needs, Table
 from miriam.models.zoo import NAMES, build
 
-
-def kernels() -> dict[str, tuple[str, ...]]:
-    """The name expressions that the networks use, by source file."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for name in NAMES:
-        for step in build(name, "", lambda _: Resources(0, 0)).steps:
-            found[step.kernel.source].add(step.kernel.name)
-    return {source: tuple(sorted(names)) for source, names in sorted(found.items())}
+FOLDS = (2, 4)
 
 
-def measure(archs: Sequence[str]) -> dict[str, dict[str, Resources]]:
-    """What the installed NVRTC reports for each kernel on each of ``archs``."""
-    sources = kernels()
-    jobs = [
-        Job(read_source(Path(source)), source, names, arch)
-        for arch in archs
-        for source, names in sources.items()
-    ]
-    measured: dict[str, dict[str, Resources]] = {arch: {} for arch in archs}
-    for job, made in zip(jobs, compile_many(jobs), strict=True):
-        if isinstance(made, MiriamError):
-            raise made
-        measured[job.arch] |= made.resources
-    return {arch: dict(sorted(found.items())) for arch, found in measured.items()}
+def kernels() -> tuple[KernelSpec, ...]:
+    """The kernels that the networks use, each once, ordered by source file and name."""
+    steps = [step for name in NAMES for step in build(name).steps]
+    found = {(s.kernel.source, s.kernel.name): s.kernel for s in steps}
+    return tuple(found[key] for key in sorted(found))
 
 
-def measure_elastic(
-    originals: Mapping[str, Mapping[str, Resources]],
-) -> dict[str, dict[str, Resources]]:
-    """What each kernel's yield form needs beside ``originals``.
+def measure(kernel: KernelSpec, arch: str, index: IndexFunction = "computed") -> Needs:
+    """What the installed NVRTC reports for the forms of ``kernel`` on ``arch``.
 
-    It is compiled for as many resident blocks as the original has, and without that bound where
-    it would spill.
+    Yield forms are compiled for as many resident blocks as the original has, and without that
+    bound where they would spill. A fold has none where the generator refuses, and where either
+    way it spills or a block needs more registers than the original's. ``index``: how folded
+    forms find a thread's coordinates.
     """
-    threads = {
-        step.kernel.name: step.kernel.block
-        for name in NAMES
-        for step in build(name, "", lambda _: Resources(0, 0)).steps
-    }
-    measured: dict[str, dict[str, Resources]] = {}
-    for arch, found in originals.items():
-        bounds = {n: _resident(n, threads[n], needs, arch) for n, needs in found.items()}
-        made = _yield_forms(arch, bounds)
-        spilled = [n for n in made if made[n].local_bytes > found[n].local_bytes]
-        made |= _yield_forms(arch, dict.fromkeys(spilled, 0))
-        measured[arch] = dict(sorted(made.items()))
-    return measured
+    compiled = compile_cubin(Path(kernel.source), (kernel.name,), arch)
+    original = compiled.resources[kernel.name]
+    whole = Variant(kernel.threads, original)
+    bounds = (resident_blocks(kernel, whole, ARCHITECTURES[arch]), 0)
+    made = _elastic_file(kernel.source, arch, index)
+    elastic, _ = _first_without_fault(made, kernel, whole, 1, bounds)
+    folded, without = dict[int, Resources](), dict[int, str]()
+    for fold in FOLDS:
+        verdict = made.kernel(kernel.name).block
+        if not verdict.ok:
+            without[fold] = f"refused, {verdict.reason}: {verdict.detail}"
+            continue
+        needs, why = _first_without_fault(made, kernel, whole, fold, bounds)
+        if why:
+            without[fold] = why
+        else:
+            folded[fold] = needs
+    return Needs(original, elastic, folded, without)
 
 
-def _yield_forms(arch: str, bounds: Mapping[str, int]) -> dict[str, Resources]:
-    """The yield forms of the kernels in ``bounds``, each for so many resident blocks or, 0, any."""
-    jobs, forms = [], []
-    for source, names in kernels().items():
-        grouped: defaultdict[int, list[str]] = defaultdict(list)
-        for name in names:
-            if name in bounds:
-                grouped[bounds[name]].append(name)
-        made = elasticize(Path(source), arch=arch)
-        for blocks, group in sorted(grouped.items()):
-            entries = {made.kernel(name).entry("yield", name): name for name in group}
-            defines = (f"MIRIAM_RESIDENT_BLOCKS={blocks}",) if blocks else ()
-            jobs.append(Job(made.source, source, tuple(entries), arch, defines=defines))
-            forms.append(entries)
-    found: dict[str, Resources] = {}
-    for entries, compiled in zip(forms, compile_many(jobs), strict=True):
-        if isinstance(compiled, MiriamError):
-            raise compiled
-        found |= {entries[entry]: needs for entry, needs in compiled.resources.items()}
-    return found
+def _first_without_fault(
+    made: Elasticized, kernel: KernelSpec, whole: Variant, fold: int, bounds: tuple[int, ...]
+) -> tuple[Resources, str]:
+    """The yield form for the first of ``bounds`` that does it no harm, else the last, and why."""
+    elastic = made.kernel(kernel.name)
+    needs, why = whole.resources, ""
+    try:
+        threads = elastic.physical_threads(kernel.threads, fold)
+    except UsageError as error:
+        return needs, f"refused: {error}"
+    entry = elastic.entry("yield", kernel.name, fold, kernel.block)
+    for bound in bounds:
+        defines = (f"MIRIAM_RESIDENT_BLOCKS={bound}",) if bound else ()
+        compiled = compile_source(made.source, kernel.source, (entry,), made.arch, defines=defines)
+        needs = compiled.resources[entry]
+        why = fault(Variant(threads, needs, fold), whole)
+        if not why:
+            break
+    return needs, why
 
 
-def _resident(name: str, block: Dim3, resources: Resources, arch: str) -> int:
-    variant = Variant(block.size, resources)
-    kernel = KernelSpec(name, "", Dim3(1), block, (variant,))
-    return resident_blocks(kernel, variant, ARCHITECTURES[arch])
+def fault(form: Variant, whole: Variant) -> str:
+    """Why ``form`` costs more than the original ``whole`` does, empty where it does not."""
+    spilled = form.resources.local_bytes - whole.resources.local_bytes
+    if spilled > 0:
+        return f"spills {spilled} bytes per thread"
+    taken, given = (v.resources.registers * v.threads for v in (form, whole))
+    if form.fold > 1 and taken > given:
+        return f"a block takes {taken} registers, the original's {given}"
+    return ""
+
+
+@cache
+def _elastic_file(source: str, arch: str, index: IndexFunction) -> Elasticized:
+    return elasticize(Path(source), arch=arch, index=index)
 
 
 def main() -> None:
     """Compile every kernel for every architecture and write the table."""
-    originals = measure([arch for arch in ARCHITECTURES if arch not in STAND_INS])
+    jobs = [(k, a) for a in ARCHITECTURES if a not in STAND_INS for k in kernels()]
+    needs: defaultdict[str, dict[str, Needs]] = defaultdict(dict)
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for (kernel, arch), found in zip(jobs, pool.map(lambda j: measure(*j), jobs), strict=True):
+            needs[arch][kernel.name] = found
     made = Table(
         command="python -m miriam.models.resources",
         compiler=f"NVRTC {version('nvidia-cuda-nvrtc')}, -fmad=false",
-        resources=originals,
-        elastic=measure_elastic(originals),
+        needs=needs,
     )
     RESOURCES_FILE.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n")
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from miriam.errors import UnknownNameError, UsageError
-from miriam.kernels import Program
+from miriam.kernels import Program, Resources
 from miriam.models import alexnet, cifarnet, recurrent, resnet50, squeezenet
 from miriam.models.builder import Builder, Lookup
-from miriam.models.measured import lookup, lookup_elastic
+from miriam.models.measured import Needs, lookup
 from miriam.models.tango import TANGO_NAMES, load_tango
 
 
@@ -49,9 +49,9 @@ def network(name: str) -> Network:
     return NETWORKS[name]
 
 
-def build(name: str, arch: str, resources: Lookup, elastic: Lookup | None = None) -> Program:
-    """The program of ``name``, with what each kernel and its yield form need."""
-    builder = Builder(name, arch, resources, elastic)
+def build(name: str, arch: str = "", needs: Lookup = lambda _: Needs(Resources(0, 0))) -> Program:
+    """The program of ``name``, with what the forms of each kernel need; by default nothing."""
+    builder = Builder(name, arch, needs)
     network(name).define(builder)
     return builder.build()
 
@@ -66,4 +66,4 @@ def load(name: str, arch: str = "sm_87") -> Program:
         return load_tango(name, arch)
     if name not in NETWORKS:
         raise UnknownNameError("model", name, (*NAMES, *TANGO_NAMES))
-    return build(name, arch, partial(lookup, arch), partial(lookup_elastic, arch))
+    return build(name, arch, partial(lookup, arch))

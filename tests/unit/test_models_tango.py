@@ -11,6 +11,7 @@ from miriam.devices.host import Host
 from miriam.errors import UnknownNameError, UsageError
 from miriam.kernels import ARCHITECTURES, Program, Step, resident_blocks
 from miriam.models import TANGO_NAMES
+from miriam.models.tango.folded import YIELD_ROWS
 from miriam.models.tango.pipes import UNIFORM, Loop, strided
 
 ARCH = "sm_75"
@@ -123,13 +124,19 @@ def test_sectors_follow_the_stride() -> None:
     assert strided((32, 32), 128, 4) == 32
 
 
-def test_elastic_blocks_are_estimates_in_whole_warps() -> None:
-    variants = steps("alexnet")["conv2.0"].kernel.variants
-    assert [(v.threads, v.fold, v.estimated) for v in variants] == [
-        (729, 1, False),
-        (384, 2, True),
-        (192, 4, True),
-    ]
+def test_elastic_blocks_save_warps_and_registers() -> None:
+    kernel = steps("alexnet")["conv2.0"].kernel
+    assert [(v.threads, v.fold) for v in kernel.variants] == [(729, 1), (365, 2), (183, 4)]
+    assert kernel.elastic is not None
+    assert kernel.elastic.registers == YIELD_ROWS["an.execute3DconvolutionCuda", 1][0]
+    for name in TANGO_NAMES:
+        for arch in ARCHITECTURES:
+            for step in models.load(name, arch).steps:
+                original, *folded = step.kernel.variants
+                for form in folded:
+                    taken = form.threads * form.resources.registers
+                    assert taken <= original.threads * original.resources.registers
+                    assert -(-form.threads // 32) < -(-original.threads // 32)
     assert len(steps("alexnet")["fc6"].kernel.variants) == 1
 
 

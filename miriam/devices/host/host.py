@@ -17,6 +17,7 @@ from miriam.devices.host.build import Builder, default_cache_dir, load_library
 from miriam.devices.host.kernel import HostKernel
 from miriam.devices.host.runtime import Launch, Memory, Runtime, process_runtime
 from miriam.devices.host.slices import elastic_file, slice_entries
+from miriam.elastic import IndexFunction
 from miriam.elastic.launch import LAUNCH_BYTES, launch_bytes
 from miriam.errors import UnknownNameError, UsageError
 from miriam.kernels import Argument, Buffer, Pointer, Program, Step
@@ -44,12 +45,19 @@ class Host:
         self._builder = Builder(cache_dir or default_cache_dir())
         self._runtime = process_runtime(self._builder.runtime)
 
-    def load(self, program: Program, weights: Arrays, *, elastic: bool = False) -> HostProgram:
+    def load(
+        self,
+        program: Program,
+        weights: Arrays,
+        *,
+        elastic: bool = False,
+        index: IndexFunction = "computed",
+    ) -> HostProgram:
         """Compile ``program`` and take a read-only copy of ``weights``, one per weight buffer.
 
-        ``elastic``: the slice forms too, for ``HostRequest.run_slice``. UsageError for weights or
-        arguments that do not fit, and for kernels without source; SourceError where g++ refuses;
-        errors of ``slice_entries``.
+        ``elastic``: the slice forms too, for ``HostRequest.run_slice``; ``index``: how folded ones
+        find a thread's coordinates. UsageError for weights or arguments that do not fit, and for
+        kernels without source; SourceError where g++ refuses; errors of ``slice_entries``.
         """
         for step in program.steps:
             if not step.kernel.source:
@@ -61,7 +69,7 @@ class Host:
                 )
         check_arrays(f"program {program.name} weight", program.named("weight"), weights)
         kernels = self._compile_all(_names(program))
-        slices = self._slices(program) if elastic else ()
+        slices = self._slices(program, index) if elastic else ()
         return HostProgram(self, self._runtime, program, weights, kernels, slices)
 
     def compile(
@@ -79,14 +87,16 @@ class Host:
         """Memory for kernels that are launched directly; ``guard_bytes`` around each fault."""
         return Memory(self._runtime, buffers, guard_bytes)
 
-    def _slices(self, program: Program) -> tuple[Mapping[int, HostKernel], ...]:
+    def _slices(
+        self, program: Program, index: IndexFunction
+    ) -> tuple[Mapping[int, HostKernel], ...]:
         """The slice forms of each step, by threads."""
         entries = slice_entries(program)
         names: dict[str, set[str]] = {}
         for step, found in zip(program.steps, entries, strict=True):
             names.setdefault(step.kernel.source, set()).update(found.values())
         wanted = {source: sorted(found) for source, found in names.items() if found}
-        made = self._compile_all(wanted, {s: elastic_file(s).source for s in wanted})
+        made = self._compile_all(wanted, {s: elastic_file(s, index).source for s in wanted})
         return tuple(
             {threads: made[step.kernel.source, name] for threads, name in found.items()}
             for step, found in zip(program.steps, entries, strict=True)

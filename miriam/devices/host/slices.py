@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from miriam.elastic import Elasticized, Verdict
+from miriam.elastic import Elasticized, IndexFunction, Verdict
 from miriam.errors import UsageError
 from miriam.kernels import Program, Step
 
@@ -42,13 +42,13 @@ def _why(verdict: Verdict) -> str:
     return f"{verdict.reason}, {verdict.path}:{verdict.line}: {verdict.detail}"
 
 
-def elastic_file(source: str) -> Elasticized:
+def elastic_file(source: str, index: IndexFunction = "computed") -> Elasticized:
     """What the generator makes of a file, kept until the file changes."""
-    return _elasticized(source, Path(source).stat().st_mtime_ns)
+    return _elasticized(source, index, Path(source).stat().st_mtime_ns)
 
 
 @cache
-def _elasticized(source: str, _changed_ns: int) -> Elasticized:
+def _elasticized(source: str, index: IndexFunction, _changed_ns: int) -> Elasticized:
     from miriam.elastic import elasticize  # needs an extra
 
-    return elasticize(Path(source))
+    return elasticize(Path(source), index=index)

@@ -7,14 +7,15 @@ from math import ceil
 from typing import Literal
 
 from miriam.errors import UnknownNameError
-from miriam.kernels import Buffer, Cost, Dim3, KernelSpec, Program, Resources, Step, Variant
-from miriam.models.measured import STAND_INS
+from miriam.kernels import Buffer, Cost, Dim3, KernelSpec, Program, Resources, Step
+from miriam.models.builder import variants
+from miriam.models.measured import STAND_INS, Needs
+from miriam.models.tango.folded import YIELD_ROWS
 from miriam.models.tango.pipes import L1_BYTES, WARP, Loop
-from miriam.models.tango.registers import REGISTERS, STATIC_SHARED_BYTES
+from miriam.models.tango.registers import ARCHITECTURES, FOLDS, REGISTERS, STATIC_SHARED_BYTES
 
 _BYTES = {"float32": 4, "float64": 8, "int32": 4}
-_FOLDS = (2, 4)
-_LOOP_REGISTERS = 8
+_CLAIM_SHARED_BYTES = 8
 
 Dtype = Literal["float32", "float64"]
 
@@ -64,8 +65,10 @@ class Net:
         if not in_place:
             self.buffers.append(Buffer(output, (launch.outputs,), "scratch", self.dtype))
         block = Dim3(*launch.block)
+        needs = _needs(self.arch, launch.kernel, block)
+        forms = variants(block.size, needs)
         kernel = KernelSpec(
-            launch.kernel, "", Dim3(launch.grid), block, _variants(self.arch, launch.kernel, block)
+            launch.kernel, "", Dim3(launch.grid), block, forms, elastic=needs.elastic
         )
         warps = launch.warps or ceil(block.size / WARP)
         weights = launch.block_weights
@@ -92,17 +95,20 @@ class Net:
         return Program(self.name, self.arch, tuple(self.steps), buffers)
 
 
-def _variants(arch: str, kernel: str, block: Dim3) -> tuple[Variant, ...]:
-    """The original, and as estimates its elastic blocks: whole warps, a loop around the body."""
-    known = REGISTERS[kernel]
+def _needs(arch: str, kernel: str, block: Dim3) -> Needs:
+    """What the forms need, but for a fold that saves no warp or takes more registers in all."""
     arch = STAND_INS.get(arch, arch)
-    if arch not in known:
-        raise UnknownNameError("architecture", arch, (*known, *STAND_INS))
-    shared = STATIC_SHARED_BYTES.get(kernel, 0)
-    forms = [Variant(block.size, Resources(known[arch], shared))]
-    needs = Resources(known[arch] + _LOOP_REGISTERS, shared)
-    for fold in _FOLDS:
-        threads = ceil(ceil(block.size / WARP) / fold) * WARP
-        if threads < forms[-1].threads:
-            forms.append(Variant(threads, needs, fold, estimated=True))
-    return tuple(forms)
+    if arch not in ARCHITECTURES:
+        raise UnknownNameError("architecture", arch, (*ARCHITECTURES, *STAND_INS))
+    at, shared = ARCHITECTURES.index(arch), STATIC_SHARED_BYTES.get(kernel, 0)
+    original = Resources(REGISTERS[kernel][arch], shared)
+    elastic, *others = (
+        Resources(YIELD_ROWS[kernel, fold][at], shared + _CLAIM_SHARED_BYTES) for fold in FOLDS
+    )
+    folded, warps = dict[int, Resources](), ceil(block.size / WARP)
+    for fold, needs in zip(FOLDS[1:], others, strict=True):
+        threads = ceil(block.size / fold)
+        taken = needs.registers * threads
+        if 0 < taken <= original.registers * block.size and ceil(threads / WARP) < warps:
+            folded[fold], warps = needs, ceil(threads / WARP)
+    return Needs(original, elastic, folded)

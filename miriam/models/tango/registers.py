@@ -6,7 +6,8 @@ SqueezeNet) and its name there.
 
 from __future__ import annotations
 
-_ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_110")
+ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_110")
+FOLDS = (1, 2, 4)
 
 _ROWS: dict[str, tuple[int, ...]] = {
     "an.execute3DconvolutionCuda": (61, 39, 40, 40, 40, 31, 39),
@@ -72,7 +73,7 @@ _ROWS: dict[str, tuple[int, ...]] = {
     "sn.pooling8": (19, 20, 19, 19, 19, 21, 38),
 }
 
-REGISTERS = {name: dict(zip(_ARCHITECTURES, row, strict=True)) for name, row in _ROWS.items()}
+REGISTERS = {name: dict(zip(ARCHITECTURES, row, strict=True)) for name, row in _ROWS.items()}
 """Per thread, by kernel and architecture."""
 
 STATIC_SHARED_BYTES = {"gru.GPU_forward_pass_gru": 400, "lstm.ExecuteLSTM": 800}

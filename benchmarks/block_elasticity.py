@@ -1,0 +1,137 @@
+"""Writes docs/results/block-elasticity.md: MDTB in the simulator with and without elastic blocks.
+
+python -m benchmarks.block_elasticity > docs/results/block-elasticity.md
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import date
+
+from miriam import __version__, models
+from miriam.bench import Job, JobRecord, Options, Processes, RowFigures, execute, studies
+from miriam.bench.progress import step_times
+from miriam.bench.studies import mdtb
+from miriam.coordinator import Mix, Task, policies
+from miriam.devices.sim import SimDevice, preset
+
+GPUS = ("rtx2060", "xavier", "orin")
+POLICIES = ("miriam", "miriam-grid")
+SECONDS = {"ours": 1.0, "tango": 4.0}
+SEED = 1
+HEAD = """# What elastic blocks bring, simulated
+
+**Every figure on this page is simulated**, by the block-level model that `docs/architecture.md`
+describes; no GPU was involved.
+
+Made by `python -m benchmarks.block_elasticity` with Miriam {version} on {date}, seed {seed}.
+
+`miriam` may grant a normal step blocks of the original's threads, of a half or of a quarter;
+`miriam-grid` grants blocks of the original's size and is the same in all else. The folded forms
+have the registers and shared bytes that the compiler reports. *overhead*: critical latency over
+the same percentile alone (p99 of n requests); *H*: the normal network's rate over its rate alone;
+*h*: the same while a critical request is running. *ours*: the kernels that this project ships,
+{ours} s of each row; *tango*: the grids and blocks of the public Tango suite, {tango} s.
+"""
+GRANTS = """
+## What is granted
+
+Of all pairs of a critical and a normal step, how many get a grant with blocks of all threads, of a
+half and of a quarter, and how many none.
+
+| kernels | GPU | workload | closed | all | half | quarter |
+|---|---|---|---|---|---|---|
+"""
+
+
+class Quiet:
+    """Sees nothing."""
+
+    def started(self, jobs: Sequence[Job]) -> None:
+        """These jobs begin."""
+
+    def passed(self, shares: Sequence[float]) -> None:
+        """Which share of each job's window has passed."""
+
+    def finished(self, job: Job, record: JobRecord) -> None:
+        """A job is done."""
+        print(job.machine.name, job.workload, job.policy, file=sys.stderr)
+
+
+def options(gpu: str, geometry: str) -> Options:
+    """MDTB under both policies."""
+    return Options(
+        benchmark="mdtb",
+        device=f"sim:{gpu}",
+        policies=POLICIES,
+        seconds=SECONDS[geometry],
+        seed=SEED,
+        workloads=mdtb.WORKLOADS,
+        geometry=geometry,
+    )
+
+
+def figures(row: RowFigures) -> str:
+    """Critical overhead, H and h of a row."""
+    critical, normal = row.critical[0], row.normal[0]
+    values = (critical.overhead(50), critical.overhead(99))
+    rates = (normal.relative_rate, normal.relative_rate_beside)
+    p50, p99 = ("-" if v is None else f"{v:.2f}x" for v in values)
+    whole, beside = ("-" if v is None else f"{v:.3f}" for v in rates)
+    return f"{p50} | {p99} ({critical.latency.count}) | {whole} | {beside}"
+
+
+def compared() -> Iterator[str]:
+    """A line per geometry, GPU and workload."""
+    executor = Processes(SEED, execute.cores(), Quiet())
+    for geometry in SECONDS:
+        yield f"\n## {geometry}\n"
+        heads = [f"{p}: overhead p50 | p99 (n) | H | h" for p in POLICIES]
+        yield f"| GPU | workload | {' | '.join(heads)} |"
+        yield f"|{'---|' * (2 + 4 * len(heads))}"
+        for gpu in GPUS:
+            result = studies.run(options(gpu, geometry), executor)
+            rows = {(row.workload, row.policy): row for row in result.rows}
+            for name in mdtb.WORKLOADS:
+                cells = " | ".join(figures(rows[name, policy]) for policy in POLICIES)
+                yield f"| {gpu} | {name} | {cells} |"
+
+
+def granted(gpu: str, geometry: str, name: str) -> str:
+    """How many pairs of steps are granted which blocks."""
+    device = SimDevice(preset(gpu))
+    work = mdtb.workload(name, options(gpu, geometry))
+    tasks = tuple(
+        Task(t.name, models.load(t.network, device.gpu.arch), critical=t.critical)
+        for t in work.tasks
+    )
+    alone_ns = tuple(step_times(device, task.program) for task in tasks)
+    plan = policies.get("miriam").plan(Mix(device.gpu, tasks, alone_ns))
+    counts: Counter[int] = Counter()
+    for (_, normal), table in plan.grants.items():
+        for row in table:
+            for step, grant in zip(tasks[normal].program.steps, row, strict=True):
+                kernel = step.kernel
+                form = kernel.variant(grant.threads or kernel.threads)
+                counts[form.fold if grant.blocks else 0] += 1
+    return " | ".join(str(counts[fold]) for fold in (0, 1, 2, 4))
+
+
+def main() -> None:
+    """Print the page."""
+    words = {"version": __version__, "date": date.today().isoformat(), "seed": SEED}
+    seconds = {geometry: f"{value:g}" for geometry, value in SECONDS.items()}
+    print(HEAD.format(**words, **seconds), end="")
+    for line in compared():
+        print(line, flush=True)
+    print(GRANTS, end="")
+    for geometry in SECONDS:
+        for gpu in GPUS:
+            for name in mdtb.WORKLOADS:
+                print(f"| {geometry} | {gpu} | {name} | {granted(gpu, geometry, name)} |")
+
+
+if __name__ == "__main__":
+    main()
