@@ -57,6 +57,7 @@ class RecordedProgram:
 class Recorded:
     def __init__(self, blocks: Sequence[int]) -> None:
         self.counts = [np.zeros(n, np.int32) for n in blocks]
+        self.threads = np.zeros(0, np.int32)
 
     def write(self, inputs: object) -> None:
         pass
@@ -66,9 +67,10 @@ class Recorded:
 
     def run_slice(self, step: int, first: int, count: int, threads: int) -> None:
         self.run(step, range(first, first + count))
+        self.threads = np.union1d(self.threads, threads)
 
     def outputs(self) -> dict[str, np.ndarray]:
-        return {}
+        return {"threads": self.threads}
 
     def runs(self) -> tuple[np.ndarray, ...]:
         return tuple(self.counts)
@@ -223,6 +225,17 @@ def test_a_grant_bounds_what_all_normal_steps_hold_together() -> None:
         assert all(c.task != 0 for c in done), "the critical request still runs"
         held.add(session._ledger.held)
     assert max(held) == 5
+
+
+def test_shards_are_computed_on_the_threads_that_were_granted() -> None:
+    table = ((Grant(8, threads=128),) * 3,)
+    session = open_recorded([critical(steps=30), normal()], Fixed(table))
+    session.submit(0, 0)
+    session.submit(1, 10_000)
+    (served,) = (c for c in collect(session, 2) if c.task == 1)
+    assert served.outputs is not None
+    assert 128 in served.outputs["threads"]
+    assert set(served.outputs["threads"]) <= {128, 256}
 
 
 def test_a_second_critical_request_during_the_first_keeps_the_gate_shut() -> None:
