@@ -15,6 +15,8 @@ from miriam.elastic.launch import Control
 from miriam.kernels import Program
 
 _OPEN = 0xFFFF_FFFF
+_WIDTH = 512
+"""Words of a row of control words that are filled at once, of which the step's is the first."""
 
 
 class Stopper:
@@ -32,7 +34,7 @@ class Stopper:
         self._form = device.kernels.forms(self._step, self._step.kernel.threads)[0]
         self._stream, self._side = device.world.stream(0), device.world.stream(-5)
         self._ended = ask(driver.cuEventCreate(0))
-        self._words = self._memory.device(8)
+        self._words = self._memory.device(4 + 4 * _WIDTH)
         self._runs = self._memory.device(4 * self._step.kernel.blocks)
         kernel = self._step.kernel
         self._block = kernel.block.x, kernel.block.y, kernel.block.z
@@ -61,7 +63,7 @@ class Stopper:
     def stop(self) -> float:
         """Ask all blocks to leave, and wait for it; how long that took, in s."""
         began = time.perf_counter()
-        ask(driver.cuMemsetD32Async(self._words + 4, 0, 1, self._side))
+        ask(driver.cuMemsetD32Async(self._words + 4, 0, _WIDTH, self._side))
         wait_for(self._ended, 10.0)
         return time.perf_counter() - began
 

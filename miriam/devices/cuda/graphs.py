@@ -154,30 +154,27 @@ def record_critical(
 
 
 class _Said:
-    """The control writes of a critical request, beside the chain of its steps."""
+    """What a critical request says, on a branch beside the chain of its steps."""
 
     def __init__(self, lane: Lane, announcement: Announcement) -> None:
         self._lane, self._announcement = lane, announcement
-        self._sources = dict(announcement.writes)
+        self._numbers = {step: number for number, step in enumerate(announcement.steps)}
         self._fork = Fork(lane.stream, lane.side)
 
     def before(self, step: int) -> None:
-        """The row for ``step``, if it changes there; that of the first one is there already."""
-        if step and step in self._sources:
+        """What changes before ``step``; for the first one the lane has said it already."""
+        if step and step in self._numbers:
             self._fork.catch_up()
-            self._write(self._sources[step])
+            self._announcement.before(self._numbers[step], self._lane.side)
 
     def end(self) -> None:
-        """The row of a request that does not run."""
+        """The request has ended."""
         self._fork.catch_up()
-        self._write(self._announcement.idle)
+        self._announcement.end(self._lane.side)
 
     def join(self) -> None:
         """The graph ends when the last write has been made."""
         self._fork.join()
-
-    def _write(self, source: int) -> None:
-        self._announcement.write(source, self._lane.side)
 
 
 class Borders:

@@ -20,7 +20,8 @@ from miriam.devices.cuda.graphs import Place
 from miriam.devices.cuda.kernels import Form
 from miriam.devices.cuda.lane import EXTERNAL, Announcement, Lane
 from miriam.devices.cuda.patience import wait_for
-from miriam.devices.cuda.stage import CLOSE_LIMIT_S, Stage, Table
+from miriam.devices.cuda.rows import Table
+from miriam.devices.cuda.stage import CLOSE_LIMIT_S, Stage
 from miriam.elastic.launch import Control
 
 SHARDS = 4_096
@@ -30,15 +31,23 @@ Permitted = Callable[[int], Grant]
 """What a step of a lane may hold now."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Progress(Announcement):
+class _Progress:
     """Records events where a device-resident request would write words."""
 
-    events: tuple[Any, ...] = ()
+    def __init__(self, steps: Sequence[int]) -> None:
+        self.steps = steps
+        self.events = [ask(driver.cuEventCreate(0)) for _ in range(len(steps) + 1)]
 
-    def write(self, source: int, stream: Any) -> None:
-        """Record event number ``source`` in each run of the graph."""
-        ask(driver.cuEventRecordWithFlags(self.events[source], stream, EXTERNAL))
+    def begin(self, stream: Any) -> None:
+        """The host knows."""
+
+    def before(self, number: int, stream: Any) -> None:
+        """Record an event in each run of the graph."""
+        ask(driver.cuEventRecordWithFlags(self.events[number], stream, EXTERNAL))
+
+    def end(self, stream: Any) -> None:
+        """Record the last event."""
+        self.before(len(self.steps), stream)
 
 
 @dataclass(slots=True)
@@ -104,7 +113,7 @@ class HostedLane(Lane):
         host = self.host
         if not host.active or host.progress is None:
             return None
-        steps = [step for step, _ in host.progress.writes]
+        steps = host.progress.steps
         while host.passed < len(steps) and _has_happened(host.progress.events[host.passed + 1]):
             host.passed += 1
         return steps[host.passed] if host.passed < len(steps) else None
@@ -198,9 +207,7 @@ class HostedStage(Stage):
 
     def _announcement(self, lane: Lane, table: Table, slot: int) -> Announcement:
         assert isinstance(lane, HostedLane)
-        events = tuple(ask(driver.cuEventCreate(0)) for _ in range(len(table.steps) + 1))
-        writes = tuple((step, number) for number, step in enumerate(table.steps))
-        lane.host.progress = _Progress(0, 0, writes, len(table.steps), events)
+        lane.host.progress = _Progress(table.steps)
         return lane.host.progress
 
     def _record_normal(self, lane: Lane, task: int, request: int) -> None:

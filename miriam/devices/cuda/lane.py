@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from miriam.coordinator import Task
 from miriam.devices.contract import Arrays
@@ -16,22 +15,22 @@ from miriam.devices.cuda.world import World
 EXTERNAL = 1  # CU_EVENT_RECORD_EXTERNAL: a node that records the event in each run of the graph
 
 
-@dataclass(frozen=True, slots=True)
-class Announcement:
-    """What a critical request says where: its ``row`` on the GPU, of ``row_bytes``.
+class Announcement(Protocol):
+    """What a critical request says, and how: in its row of the control words, if it has one.
 
-    ``writes``: before which steps the row changes, the first one included, and from where in the
-    host's memory; ``idle``: the row when the request has ended.
+    ``steps``: those before which something changes, the first one included.
     """
 
-    row: int
-    row_bytes: int
-    writes: Sequence[tuple[int, int]]
-    idle: int
+    steps: Sequence[int]
 
-    def write(self, source: int, stream: Any) -> None:
-        """Submit the copy of a row."""
-        ask(driver.cuMemcpyHtoDAsync(self.row, source, self.row_bytes, stream))
+    def begin(self, stream: Any) -> None:
+        """Say that a request begins; before its graph, and not part of it."""
+
+    def before(self, number: int, stream: Any) -> None:
+        """Record what is said before ``steps[number]``."""
+
+    def end(self, stream: Any) -> None:
+        """Record what is said when the request has ended."""
 
 
 class Lane:
@@ -77,8 +76,7 @@ class Lane:
         """
         if self.announcement is not None:
             ask(driver.cuEventRecord(self.announced, self.stream))
-            _, first = self.announcement.writes[0]
-            self.announcement.write(first, self.stream)
+            self.announcement.begin(self.stream)
 
     def rerun(self) -> None:
         """Launch the graph on the inputs of the last request."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from miriam.coordinator import Mix, Plan
 from miriam.devices.cuda.buffers import Buffers, Runs, Staging, Weights
@@ -27,6 +25,7 @@ from miriam.devices.cuda.lane import Announcement, Lane
 from miriam.devices.cuda.memory import Memory, upload
 from miriam.devices.cuda.patience import drain, wait_for
 from miriam.devices.cuda.profile import StepProfile, resident_blocks
+from miriam.devices.cuda.rows import RowWrites, Table
 from miriam.devices.cuda.waits import Waits
 from miriam.devices.cuda.words import Layout
 from miriam.devices.cuda.world import World
@@ -42,25 +41,6 @@ CLOSE_LIMIT_S = 30.0
 
 STAGED_INPUTS = 8
 """How many arrays that nobody can change are kept ready to be copied, per task."""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """The rows of a critical task in the host's memory: those before ``steps``, and the idle one.
-
-    ``lines``: a view of them, which begin at ``address``.
-    """
-
-    steps: tuple[int, ...]
-    lines: NDArray[np.uint32]
-    address: int
-    row_bytes: int
-
-    def announcement(self, row: int) -> Announcement:
-        """What a lane whose row is ``row`` copies from here."""
-        at = [self.address + self.row_bytes * line for line in range(len(self.lines))]
-        writes = tuple(zip(self.steps, at[:-1], strict=True))
-        return Announcement(row, self.row_bytes, writes, at[-1])
 
 
 class Stage:
@@ -274,7 +254,7 @@ class Stage:
         for line, step in enumerate(changes):
             lines[line] = found[0][step]
         lines[-1] = layout.idle()
-        return Table(tuple(changes), lines, address, 4 * layout.width)
+        return Table(tuple(changes), lines, address)
 
     def _record_critical(self, lane: Lane, task: int, request: int, table: Table | None) -> None:
         lane.world.enter()
@@ -288,7 +268,7 @@ class Stage:
         record_critical(lane, self._originals(task, request), announcement, borders)
 
     def _announcement(self, lane: Lane, table: Table, slot: int) -> Announcement:
-        return table.announcement(self._controls.row(slot))
+        return RowWrites(table, self._controls.row(slot), self._controls.confined)
 
     def _record_normal(self, lane: Lane, task: int, request: int) -> None:
         lane.world.enter()

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
+import numpy as np
 
 from miriam.coordinator import Task
 from miriam.devices.cuda.buffers import Buffers
@@ -28,9 +29,10 @@ from miriam.devices.cuda.doctor.subject import (
 )
 from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.graphs import record_critical, record_normal
-from miriam.devices.cuda.lane import Announcement, Lane
+from miriam.devices.cuda.lane import Lane
 from miriam.devices.cuda.memory import Memory
 from miriam.devices.cuda.patience import drain, wait_for
+from miriam.devices.cuda.rows import RowWrites, Table
 from miriam.devices.cuda.world import gpu
 from miriam.errors import DeviceError
 
@@ -97,8 +99,9 @@ class _Pair:
     def _record_critical(self) -> None:
         lane = self.critical
         originals = [self._device.kernels.original(s) for s in lane.task.program.steps]
-        row, (source, _) = self._memory.device(64), self._memory.host(64)
-        record_critical(lane, originals, Announcement(row, 64, [(0, source)], source))
+        row, (source, view) = self._memory.device(64), self._memory.host(128)
+        lines = view.view(np.uint32).reshape(2, -1)
+        record_critical(lane, originals, RowWrites(Table((0,), lines, source), row, confined=False))
         drain(lane.stream)
 
     def alone_us(self) -> float:
