@@ -21,7 +21,7 @@ from miriam.elastic.cuda.uniform import Call
 from miriam.elastic.cuda.waits import waiting_loop
 
 _GROUPS = re.compile(
-    r"cooperative_groups|cg|this_thread_block|tiled_partition|coalesced_threads|coalesced_group|"
+    r"cooperative_groups|this_thread_block|tiled_partition|coalesced_threads|coalesced_group|"
     r"thread_block\w*|thread_group|this_thread"
 )
 _MATRIX = re.compile(
@@ -41,6 +41,9 @@ BlockRule = Callable[[Subject, list[tuple[Call, Kind]]], Iterator[Refusal]]
 def groups(subject: Subject, made: list[tuple[Call, Kind]]) -> Iterator[Refusal]:
     """cooperative-groups: their objects know the physical block."""
     yield from _words(subject, _GROUPS, "cooperative-groups", "it knows the physical block")
+    if b"cooperative_groups" in subject.reached.unit.text.data:
+        short = re.compile("cg")
+        yield from _words(subject, short, "cooperative-groups", "it knows the physical block")
 
 
 def matrix(subject: Subject, made: list[tuple[Call, Kind]]) -> Iterator[Refusal]:

@@ -70,10 +70,10 @@ def split(subject: Subject) -> Fission | Refusal:
     drawn = outline(body, levels, facts)
     if isinstance(drawn, Refusal):
         return drawn
-    found = variables(kernel.core)
+    found = variables(kernel.core, subject.reached.unit.text.data)
     scalars = Scalars(subject.reached, drawn, levels, facts, found)
     again = remakable(found, scalars, Writes(subject.reached))
-    regions = cut(drawn, scalars, found, again)
+    regions = cut(drawn, scalars, found, again, subject.reached.unit.text.data)
     made = Fission(subject, drawn, scalars, regions, found)
     return next(_problems(made, levels), made)
 
@@ -131,7 +131,7 @@ def _variables(made: Fission) -> Iterator[Refusal]:
         elif each.words & kinds:
             detail = "an object with a constructor"
         elif "{" in each.head or "(" in each.head:
-            detail = "a type that is declared with it"
+            detail = "a type declared with it, or an alignment of its own"
         elif each.holder.type == "declaration" and (
             made.regions.at(at) is None or parent is None or parent not in made.outline
         ):
@@ -144,6 +144,10 @@ def _variables(made: Fission) -> Iterator[Refusal]:
             detail = "an array without a size"
         if detail:
             yield Refusal("variable-kind", f"{each.name}: {detail}", at)
+    for each in made.variables:
+        at = each.holder.start_byte
+        if each.kind == "shared" and made.regions.at(at) is not None:
+            yield Refusal("variable-kind", f"{each.name}: shared memory inside a region", at)
     for node in find(made.outline.body, "assignment_expression"):
         left = node.child_by_field_name("left")
         called = left.child_by_field_name("argument") if left is not None else None

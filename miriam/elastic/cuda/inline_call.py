@@ -71,7 +71,8 @@ class _Call:
             raise _No("it has no body here, or several overloads")
         self._helper = defined[0]
         self._declared = [h for h in helpers if h.body is None]
-        self._mine = variables(self._helper.core)
+        self._mine = variables(self._helper.core, unit.text.data)
+        self._outer = variables(kernel.core, unit.text.data)
         self._names: dict[str, str] = {}
 
     def made(self) -> Inlining:
@@ -168,7 +169,7 @@ class _Call:
         """A name of the helper that a variable of the kernel hides."""
         own = {u.id for v in self._mine for u in v.uses}
         at = self._call.start_byte
-        outer = {v.name for v in variables(self._kernel.core) if v.start <= at < v.end}
+        outer = {v.name for v in self._outer if v.start <= at < v.end}
         declared = {v.name for v in self._mine}
         for name in find(body, "identifier", "type_identifier"):
             if name.id not in own and text(name) in outer and text(name) not in declared:
@@ -214,7 +215,7 @@ class _Call:
         if given.type != "identifier" or any(
             v.name == text(given)
             for v in self._mine
-            if (v is not variable and v.kind != "parameter")
+            if v is not variable and not (v.kind == "parameter" and self._is_own(v))
         ):
             return False
         if find(variable.node, "reference_declarator"):
@@ -260,7 +261,7 @@ class _Call:
 
     def _deduced(self, name: str) -> str:
         """The type that the template parameter ``name`` stands for, from a variable's type."""
-        given, known = arguments(self._call), variables(self._kernel.core)
+        given, known = arguments(self._call), self._outer
         at = self._call.start_byte
         for node, argument in zip(self._parameter_nodes(self._helper), given, strict=False):
             head = node.child_by_field_name("type")

@@ -14,7 +14,7 @@ from tree_sitter import Node
 from miriam.elastic.cuda.outline import BARRIER, Outline, meetings
 from miriam.elastic.cuda.scalars import Scalars
 from miriam.elastic.cuda.syntax import WORD, called_name, find, text
-from miriam.elastic.cuda.variables import Variable
+from miriam.elastic.cuda.variables import Variable, first_byte
 from miriam.elastic.cuda.writes import escapes
 
 _JUMPS = {"return_statement", "break_statement", "continue_statement"}
@@ -23,10 +23,11 @@ _TYPES = {"struct_specifier", "class_specifier", "union_specifier", "enum_specif
 
 @dataclass(slots=True, eq=False)
 class Region:
-    """Statements that follow each other in one list; ``alone``: they are no list's.
+    """Statements that follow each other in one list, from byte ``start`` on.
 
-    ``made``: it only declares this variable. ``votes``: the voting barriers of its first
-    statement, which are taken before it. ``hoisted``: declarations inside it that go before it.
+    ``alone``: they are no list's. ``made``: it only declares this variable. ``votes``: the voting
+    barriers of its first statement, which are taken before it. ``hoisted``: declarations inside
+    it that go before it.
     """
 
     units: list[Node]
@@ -34,11 +35,7 @@ class Region:
     alone: bool = False
     votes: list[Node] = field(default_factory=list)
     hoisted: list[Node] = field(default_factory=list)
-
-    @property
-    def start(self) -> int:
-        """Its first byte."""
-        return self.units[0].start_byte
+    start: int = 0
 
     @property
     def end(self) -> int:
@@ -73,13 +70,19 @@ class Regions:
 
 
 def cut(
-    outline: Outline, scalars: Scalars, found: Sequence[Variable], remakable: frozenset[Variable]
+    outline: Outline,
+    scalars: Scalars,
+    found: Sequence[Variable],
+    remakable: frozenset[Variable],
+    data: bytes,
 ) -> Regions:
     """Cut a body whose scalar variables are known; ``remakable``: what may be made again."""
     alone: set[Variable] = set()
     again = remakable | {v for v in found if v.kind == "lambda"}
     while True:
         regions = [r for n in outline.nodes.values() for r in _of(n, outline, scalars, alone)]
+        for region in regions:
+            region.start = first_byte(region.units[0], data)
         made = Regions(sorted(regions, key=lambda r: r.start))
         _place(made, scalars, found, again)
         more = {v for v in made.expanded if is_made(v)} - alone
@@ -181,6 +184,8 @@ def _may_pass(node: Node, pending: Region, scalars: Scalars) -> bool:
         return False
     declared = scalars.declared(node)
     if not declared or any(v.kind != "value" or v.value is None for v in declared):
+        return False
+    if "(" in declared[0].head:  # an attribute, which the parser does not see
         return False
     if find(node, "subscript_expression", "pointer_expression", "call_expression"):
         return False

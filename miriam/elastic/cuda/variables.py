@@ -38,7 +38,8 @@ Kind = Literal["value", "reference", "lambda", "binding", "parameter", "constant
 class Variable:
     """A variable or parameter; ``holder`` declares it, alone or with others, by ``node``.
 
-    Its name means it from byte ``start`` to byte ``end``.
+    Its name means it from byte ``start`` to byte ``end``. ``head``: its type and qualifiers, as
+    they are written.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Variable:
     node: Node
     start: int
     end: int
+    head: str = ""
     uses: list[Node] = field(default_factory=list)
 
     @property
@@ -55,12 +57,6 @@ class Variable:
         return self.node.child_by_field_name("value") or (
             self.holder.child_by_field_name("value") if self.node.type in _NAMES else None
         )
-
-    @property
-    def head(self) -> str:
-        """The text of its type and qualifiers."""
-        first = self.holder.children_by_field_name("declarator")[0]
-        return text(self.holder)[: first.start_byte - self.holder.start_byte].strip()
 
     @property
     def words(self) -> set[str]:
@@ -90,10 +86,17 @@ class Variable:
         return inner if self.node.type == "init_declarator" and inner is not None else self.node
 
 
-def variables(function: Node) -> tuple[Variable, ...]:
-    """All variables of a function, in the order of their declarations, with their uses."""
+def variables(function: Node, data: bytes) -> tuple[Variable, ...]:
+    """All variables of a function, in the order of their declarations, with their uses.
+
+    ``data``: the text as it is written, of which the parser does not see all.
+    """
     nodes = (n for n in find(function, *_DECLARE) if not _is_argument(n, function))
     found = [v for node in nodes for v in _declared(node, function)]
+    for each in found:
+        first = each.holder.children_by_field_name("declarator")[0]
+        head = data[first_byte(each.holder, data) : first.start_byte]
+        each.head = head.decode(errors="replace").strip()
     by_name: dict[str, list[Variable]] = {}
     for each in found:
         by_name.setdefault(each.name, []).append(each)
@@ -103,6 +106,15 @@ def variables(function: Node) -> tuple[Variable, ...]:
         if meant is not None:
             meant.uses.append(use)
     return tuple(sorted(found, key=lambda v: v.start))
+
+
+def first_byte(node: Node, data: bytes) -> int:
+    """Where a statement begins, with the attributes that the parser does not see."""
+    before = node.prev_sibling
+    if before is None:
+        return node.start_byte
+    between = data[before.end_byte : node.start_byte]
+    return node.start_byte - len(between.lstrip()) if between.strip() else node.start_byte
 
 
 def _is_argument(node: Node, function: Node) -> bool:
