@@ -22,8 +22,8 @@ _HOST_NAMES = (
     "sys/mman.h sys/resource.h sys/stat.h sys/time.h sys/times.h sys/types.h sys/wait.h "
     "system_error termios.h thread time.h tuple typeinfo unistd.h unordered_map unordered_set "
     "valarray variant vector wchar.h "
-    "cublas.h cublasLt.h cublas_v2.h cudaProfiler.h cuda_profiler_api.h cudnn.h cufft.h curand.h "
-    "cusolverDn.h cusparse.h nccl.h nvToolsExt.h nvml.h nvrtc.h"
+    "cublas.h cudaProfiler.h cuda_profiler_api.h cudnn.h cufft.h curand.h "
+    "cusolverDn.h cusparse.h nccl.h nvToolsExt.h nvml.h nvrtc.h nvtx3/nvToolsExt.h nvtx3/nvtx3.hpp"
 )
 HOST_HEADERS = frozenset(_HOST_NAMES.split())
 

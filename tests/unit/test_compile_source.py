@@ -83,7 +83,9 @@ def test_an_include_folder_exists(tmp_path: Path) -> None:
         (("type_traits", "utility"), "x[0] = std::is_same<float, int>::value;"),
         (("limits",), "x[0] = std::numeric_limits<float>::max();"),
         (("algorithm",), "x[0] = std::max(x[1], std::min(x[2], x[3])); std::swap(x[1], x[2]);"),
-        (("iostream", "sys/time.h", "cublas_v2.h"), "x[0] = 1;"),  # the host's, empty here
+        (("iostream", "sys/time.h", "nvtx3/nvToolsExt.h"), "x[0] = 1;"),  # the host's, empty here
+        (("cublas_v2.h",), "x[0] = __nv_bfloat16(1); x[1] = __half(2);"),  # brings in types
+        (("cublasLt.h",), "x[0] = cuCrealf(make_cuFloatComplex(1, 2));"),
         (("mma.h",), "using namespace nvcuda;"),
         ((), "x[0] = INFINITY + std::exp(x[0]); uint n = 1;"),  # nvcc shows these unasked
     ],
