@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping
 from datetime import date
 from importlib.metadata import version
@@ -37,9 +38,12 @@ of this code is part of Miriam.
 
     miriam coverage DIR [-D GPU] --arch {archs} --json FILE
 
-Made on {date} with {tools}, on a machine without a GPU. `python -m benchmarks.coverage_page` writes
-this page from `docs/results/data/coverage.json`.
+{made}
 """
+MADE = (
+    "Made on {date} with {tools}, on a machine without a GPU. `python -m benchmarks.coverage_page` "
+    "writes this page from `docs/results/data/coverage.json`."
+)
 COMPILED = """
 A kernel in a header counts once, however often it is included.
 
@@ -50,7 +54,7 @@ to the persistent form, compiled alike. A spill is local memory that a form need
 does not. `-fmad=false`: kernels whose forms would not all keep the original's mix of
 floating-point instructions, and which are therefore compiled without contraction.
 """
-NOT_COMPILED = "\nWhat could not be compiled, and why:\n"
+NOT_COMPILED = "\nWhat was not compiled, and why, or what else is to be said:\n"
 DARKNET = """
 darknet's `BLOCK`, the block size of six kernels, is only defined where `GPU` is: without `-D GPU`
 they become elastic, but nothing can compile them.
@@ -96,6 +100,7 @@ def figures(report: Mapping[str, Any]) -> dict[str, Any]:
         "elastic": {axis: sum(k[axis]["ok"] for k in found) for axis in axes},
         "refused": refused,
         "compiled": {arch: needs(found, arch) for arch in compiled},
+        "spills": [spill for arch in compiled for spill in spills(found, arch)],
         "notes": [
             {"kernel": k["name"], "file": Path(k["path"]).name, "note": note}
             for k in found
@@ -114,12 +119,20 @@ def needs(found: list[Mapping[str, Any]], arch: str) -> dict[str, Any]:
         "of": sum(k["grid"]["ok"] for k in found),
         "growth_median": median(growth) if growth else None,
         "growth_most": max(growth, default=None),
-        "spills": sum(
-            any(form["spill_bytes"] > f["original"]["spill_bytes"] for form in f.values())
-            for f in forms
-        ),
+        "spills": len({spill["kernel"] for spill in spills(found, arch)}),
         "without_fmad": sum(not k["fmad"][arch] for k in kernels),
     }
+
+
+def spills(found: list[Mapping[str, Any]], arch: str) -> Iterator[dict[str, Any]]:
+    """The forms that need more local memory than the original, in bytes per thread."""
+    for kernel in found:
+        forms = (kernel["resources"] or {}).get(arch, {})
+        for form, needed in forms.items():
+            before, after = forms["original"]["spill_bytes"], needed["spill_bytes"]
+            if after > before:
+                place = {"kernel": kernel["name"], "arch": arch, "form": form}
+                yield {**place, "before": before, "after": after}
 
 
 def page(data: Mapping[str, Any]) -> Iterator[str]:
@@ -127,7 +140,8 @@ def page(data: Mapping[str, Any]) -> Iterator[str]:
     sources = data["sources"]
     archs = list(next(iter(sources.values()))["compiled"])
     tools = ", ".join(f"{tool} {number}" for tool, number in data["tools"].items())
-    yield HEAD.format(archs=",".join(archs), date=data["date"], tools=tools)
+    made = textwrap.fill(MADE.format(date=data["date"], tools=tools), 100, break_on_hyphens=False)
+    yield HEAD.format(archs=",".join(archs), made=made)
     axes = [a for a in AXES if any(a in s["elastic"] for s in sources.values())]
     yield table("Repository", "Commit", "Folder", "Kernels", *(a.capitalize() for a in axes))
     for name, source in sources.items():
@@ -141,10 +155,19 @@ def page(data: Mapping[str, Any]) -> Iterator[str]:
             done = f"{c['compiled']} of {c['of']}"
             numbers = (f"{c['growth_median']:g}", c["growth_most"], c["spills"], c["without_fmad"])
             yield row(name, arch, done, *numbers)
-    notes = [(name, n) for name, source in sources.items() for n in source["notes"]]
+    yield ""
+    for name, source in sources.items():
+        for x in source["spills"]:
+            bytes_ = f"{x['before']} to {x['after']} bytes per thread"
+            yield f"- spill: {name}, `{x['kernel']}`, {x['form']} on {x['arch']}: {bytes_}"
+    notes: dict[tuple[str, str], list[str]] = {}
+    for name, source in sources.items():
+        for note in source["notes"]:
+            notes.setdefault((name, note["note"]), []).append(f"`{note['kernel']}`")
     if notes:
         yield NOT_COMPILED
-        yield from (f"- {s}, `{n['kernel']}` (`{n['file']}`): {n['note']}" for s, n in notes)
+    for (name, note), kernels in notes.items():
+        yield f"- {name}, {', '.join(kernels)}: {note}"
     yield DARKNET
     yield REFUSED
     yield table("Source", "Kernel", "File", "Axes", "Reason", "Why")
