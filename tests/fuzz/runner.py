@@ -33,9 +33,13 @@ class Fault:
 
 @dataclass(slots=True)
 class Tally:
-    """What came out of the seeds; ``refused``: seeds by the reason of the refusal."""
+    """What came out of the seeds; ``refused``: seeds by the reason of the refusal.
+
+    ``folded``: how many of the equal ones are so on fewer threads per block too.
+    """
 
     equal: int = 0
+    folded: int = 0
     refused: dict[str, list[int]] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
 
@@ -52,6 +56,7 @@ class Tally:
     def add(self, other: Tally) -> None:
         """Count the kernels of ``other`` too."""
         self.equal += other.equal
+        self.folded += other.folded
         self.faults += other.faults
         for reason, seeds in other.refused.items():
             self.refused.setdefault(reason, []).extend(seeds)
@@ -66,7 +71,8 @@ class Tally:
         reasons = Counter({reason: len(seeds) for reason, seeds in self.refused.items()})
         why = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
         return (
-            f"{self.all} kernels: {self.equal} equal, {self.refusals} refused"
+            f"{self.all} kernels: {self.equal} equal ({self.folded} of them on fewer threads too), "
+            f"{self.refusals} refused"
             f"{f' ({why})' if why else ''}, {len(self.faults)} faults"
         )
 
@@ -115,6 +121,7 @@ def kept_seeds() -> list[int]:
 def _count(tally: Tally, seed: int, verdict: check.KernelVerdict, made: Elasticized) -> None:
     if verdict.verdict == "equal":
         tally.equal += 1
+        tally.folded += any(f.form.startswith("block") for f in verdict.forms)
     elif verdict.verdict == "refused":
         reason = made.kernel(verdict.name).grid.reason
         tally.refused.setdefault(reason, []).append(seed)

@@ -30,6 +30,8 @@ def test_few_of_all_kernels_are_refused() -> None:
     refused = [k.name for k in kernels if not (k.grid.ok and k.yields.ok)]
     assert len(kernels) >= _COUNT
     assert len(refused) <= MOST_REFUSED * _COUNT, refused
+    whole = [k.name for k in kernels if not k.block.ok]
+    assert len(whole) <= MOST_REFUSED * _COUNT, whole
 
 
 def test_kernels_that_once_showed_a_fault_are_equal(tmp_path: Path) -> None:

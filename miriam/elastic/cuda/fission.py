@@ -6,6 +6,7 @@ on stay between them (docs/transforms/regions.md).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -184,6 +185,7 @@ def _lambdas(made: Fission) -> Iterator[Refusal]:
             continue
         copied = "=" in text(captures) or "mutable" in text(whole).partition("{")[0]
         named = {text(n) for n in captures.named_children if n.type == "identifier"}
+        named -= set(re.findall(r"&\s*(\w+)", text(captures)))
         for each in made.variables:
             inside = any(_is_in(u, whole) for u in each.uses) and not _is_in(each.holder, whole)
             by_value = copied or each.name in named
