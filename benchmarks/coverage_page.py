@@ -28,6 +28,7 @@ SOURCES = {
     "llm.c": ("karpathy/llm.c", "f1e2ace6", "all"),
 }
 AXES = ("grid", "block", "yield")
+FOLDS = ("2", "4")
 TOOLS = ("pcpp", "tree-sitter", "tree-sitter-cuda", "nvidia-cuda-nvrtc", "nvidia-cuda-nvdisasm")
 ABSENT = "not-implemented"
 HEAD = """# Elastic kernels on public code
@@ -53,6 +54,14 @@ All forms of every elastic kernel, with NVRTC. Growth is in registers per thread
 to the persistent form, compiled alike. A spill is local memory that a form needs and the original
 does not. `-fmad=false`: kernels whose forms would not all keep the original's mix of
 floating-point instructions, and which are therefore compiled without contraction.
+"""
+FEWER = """
+## On fewer threads
+
+The yield form with 2 and with 4 logical threads on a physical one, for a block of 256 threads where
+it depends on the block. Median and most: registers of a block over those of the original's block.
+`-fmad=false`: kernels that have to be compiled without contraction where a step changes between
+values of N.
 """
 NOT_COMPILED = "\nWhat was not compiled, and why, or what else is to be said:\n"
 DARKNET = """
@@ -100,6 +109,7 @@ def figures(report: Mapping[str, Any]) -> dict[str, Any]:
         "elastic": {axis: sum(k[axis]["ok"] for k in found) for axis in axes},
         "refused": refused,
         "compiled": {arch: needs(found, arch) for arch in compiled},
+        "folded": {arch: block(found, arch) for arch in compiled},
         "spills": [spill for arch in compiled for spill in spills(found, arch)],
         "notes": [
             {"kernel": k["name"], "file": Path(k["path"]).name, "note": note}
@@ -121,6 +131,27 @@ def needs(found: list[Mapping[str, Any]], arch: str) -> dict[str, Any]:
         "growth_most": max(growth, default=None),
         "spills": len({spill["kernel"] for spill in spills(found, arch)}),
         "without_fmad": sum(not k["fmad"][arch] for k in kernels),
+    }
+
+
+def block(found: list[Mapping[str, Any]], arch: str) -> dict[str, Any]:
+    """What the folded yield forms came to on ``arch``, by N."""
+    kernels = [k for k in found if arch in (k["block"].get("resources") or {})]
+    return {
+        "compiled": len(kernels),
+        "of": sum(k["block"]["ok"] for k in found),
+        "without_fmad": sum(not k["block"]["fmad"][arch] for k in kernels),
+        "folds": {n: _fold(kernels, arch, n) for n in FOLDS},
+    }
+
+
+def _fold(kernels: list[Mapping[str, Any]], arch: str, n: str) -> dict[str, Any]:
+    pairs = [(k["resources"][arch]["original"], k["block"]["resources"][arch][n]) for k in kernels]
+    shares = [f["registers"] / int(n) / o["registers"] for o, f in pairs]
+    return {
+        "block_registers_median": round(median(shares), 2) if shares else None,
+        "block_registers_most": round(max(shares), 2) if shares else None,
+        "spills": sum(f["spill_bytes"] > o["spill_bytes"] for o, f in pairs),
     }
 
 
@@ -160,6 +191,7 @@ def page(data: Mapping[str, Any]) -> Iterator[str]:
         for x in source["spills"]:
             bytes_ = f"{x['before']} to {x['after']} bytes per thread"
             yield f"- spill: {name}, `{x['kernel']}`, {x['form']} on {x['arch']}: {bytes_}"
+    yield from fewer_threads(data)
     notes: dict[tuple[str, str], list[str]] = {}
     for name, source in sources.items():
         for note in source["notes"]:
@@ -176,6 +208,21 @@ def page(data: Mapping[str, Any]) -> Iterator[str]:
             why = WHY.get((name, r["kernel"]), "")
             kernel, file, reason = (f"`{r[key]}`" for key in ("kernel", "file", "reason"))
             yield row(name, kernel, file, ", ".join(r["axes"]), reason, why)
+
+
+def fewer_threads(data: Mapping[str, Any]) -> Iterator[str]:
+    """What the folded forms need, where that was compiled."""
+    found = {n: s["folded"] for n, s in data["sources"].items() if "folded" in s}
+    if not any(c["compiled"] for archs in found.values() for c in archs.values()):
+        return
+    yield FEWER
+    heads = (f"{n}:1 {what}" for n in FOLDS for what in ("median", "most", "spills"))
+    yield table("Source", "Architecture", "Compiled", *heads, "`-fmad=false`")
+    for name, archs in found.items():
+        for arch, c in archs.items():
+            keys = ("block_registers_median", "block_registers_most", "spills")
+            numbers = (c["folds"][n][key] for n in FOLDS for key in keys)
+            yield row(name, arch, f"{c['compiled']} of {c['of']}", *numbers, c["without_fmad"])
 
 
 def share(count: int | None, of: int) -> str:
