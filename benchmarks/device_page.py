@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 Rows = Sequence[dict[str, Any]]
@@ -185,6 +186,8 @@ def main() -> None:
     report = json.loads(Path(sys.argv[1]).read_text())
     worlds, rows = report["worlds"], report["steps"]
     print(HEAD.format(**report, driver=worlds[0]["driver"]), end="")
+    for note in report.get("notes", ()):
+        print("\n" + "\n".join(wrap(note, 100)))
     print("\n".join([TARGETS, *targets(report), COSTS, *costs(worlds)]))
     print("\n".join([STEPS.format(**report), *steps(rows), MISSES, *misses(rows)]))
     print("\n".join([YIELDS, *yields(rows), LOCKSTEP, *lockstep(worlds)]))
