@@ -23,9 +23,9 @@ def doctor(
     Exits 3 where no GPU can be used, after saying what is there.
     """
     from miriam.bench import output
-    from miriam.devices.cuda.doctor.table import show
     from miriam.devices.cuda.doctor.machine import machine_findings
     from miriam.devices.cuda.doctor.report import DoctorReport, GpuReport, encode
+    from miriam.devices.cuda.doctor.table import show
 
     ordinal, sms = _parsed(device)
     if json is not None:
