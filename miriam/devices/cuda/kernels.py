@@ -125,7 +125,8 @@ class Kernels:
             if (_key(kernel), variant.threads) in self._forms:
                 continue
             entry = made.entry("yield", kernel.name, variant.fold, kernel.block)
-            for bound in {max(1, resident), 1}:
+            # Folded forms have registers to spare, and each of them is one more compilation.
+            for bound in {max(1, resident), 1} if variant.fold == 1 else {1}:
                 wanted[kernel.source, bound][entry].append((kernel, variant.threads))
 
     def _made(self, source: str) -> Elasticized:
