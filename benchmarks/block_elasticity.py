@@ -58,8 +58,8 @@ READING = """
 - In B, C and D with our kernels the figures are the same with and without.
 - Tango's blocks have up to 1,024 threads. In B on rtx2060 the critical network takes 216 ms and is
   asked for every 100 ms, so that it is always running; AlexNet's first layer then hardly finds room
-  and the network stands still (H 0.000), and with folded blocks it moves a little (0.037). On xavier
-  B has the same H and a lower p99. Elsewhere nothing changes.
+  and the network stands still (H 0.000); with folded blocks it moves a little (0.037). On xavier B
+  has the same H and a lower p99. Elsewhere nothing changes.
 - Where requests come faster than the critical network can serve them (tango B on rtx2060 and orin)
   they queue, alone too; a ratio below 1 means nothing there.
 - A quarter of the threads is hardly ever granted: the score prefers the most threads that fit.
