@@ -57,8 +57,8 @@ def test_a_yield_stops_before_the_end_and_loses_nothing(monkeypatch: pytest.Monk
     subject, claimed = Subject(host, launch, kernels, 1), []
     resume = Subject.resume
 
-    def spy(self: Subject, part: Range, physical: int, seed: int) -> None:
-        resume(self, part, physical, seed)
+    def spy(self: Subject, part: Range, physical: int, seed: int, fold: str = "") -> None:
+        resume(self, part, physical, seed, fold)
         claimed.append((part, int(self.words[0])))
 
     monkeypatch.setattr(Subject, "resume", spy)
