@@ -61,7 +61,7 @@ FEWER = """
 The yield form with 2 and with 4 logical threads on a physical one, for a block of 256 threads where
 it depends on the block. Median and most: registers of a block over those of the original's block.
 `-fmad=false`: kernels that have to be compiled without contraction where a step changes between
-values of N.
+values of N. For llm.c this was not compiled.
 """
 NOT_COMPILED = "\nWhat was not compiled, and why, or what else is to be said:\n"
 DARKNET = """
@@ -81,6 +81,12 @@ WHY = {
     "and shuffles",
     ("llm.c", "trimul_global"): "a device function that reads `blockIdx` is a template argument: "
     "as a value it can not be handed the logical block",
+}
+# Where only the block axis is refused, the same for every kernel.
+WHY_BLOCK = {
+    "cooperative-groups": "their objects know the physical block",
+    "barrier-in-helper": "a helper with a barrier has no body in the file, or several overloads",
+    "barrier-not-uniform": "by the text, not all threads of a block may come to a barrier",
 }
 
 
@@ -205,7 +211,9 @@ def page(data: Mapping[str, Any]) -> Iterator[str]:
     yield table("Source", "Kernel", "File", "Axes", "Reason", "Why")
     for name, source in sources.items():
         for r in source["refused"]:
-            why = WHY.get((name, r["kernel"]), "")
+            only_block = r["axes"] == ["block"]
+            known = WHY_BLOCK.get(r["reason"], "") if only_block else ""
+            why = WHY.get((name, r["kernel"]), known)
             kernel, file, reason = (f"`{r[key]}`" for key in ("kernel", "file", "reason"))
             yield row(name, kernel, file, ", ".join(r["axes"]), reason, why)
 
