@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+from test_elastic_block_traps import REFUSED as BLOCK_REFUSED
 
 from miriam.elastic import Verdict, elasticize
 from miriam.elastic.cuda.rules import RULES
-from tests.unit.test_elastic_block_traps import REFUSED as BLOCK_REFUSED
 
 # reason, the line that it points to, source
 REFUSED = (
