@@ -18,7 +18,7 @@ from miriam.bench.trace import Tracer
 from miriam.bench.verify import Checker
 from miriam.bench.workloads import WorkloadTask
 from miriam.coordinator import Task, policies
-from miriam.devices.contract import Arrays, Completion, Device
+from miriam.devices.contract import Arrays, Completion, Device, Usage
 from miriam.devices.observe import Observer
 from miriam.kernels import Program
 from miriam.runtime import Driver, Offer, Record, Request, Served
@@ -123,12 +123,13 @@ class Workshop:
         with closing(device.open(tasks, policies.get(job.policy), watch)) as session:
             driver = Driver(session, offers, watch=completed)
             record = driver.run(job.window_ns, job.enough)
+        late = _late(record.usage)
         return JobRecord(
             tasks=_tasks(record, beside),
             achieved_occupancy=record.usage.achieved_occupancy,
             yields=Sample.of(record.usage.yields_ns),
-            verified=checker.verdict,
-            faults=tuple(checker.faults),
+            verified=checker.verdict if not late else False,
+            faults=(*checker.faults, *late),
             deep=look.result() if look else None,
             trace=tracer.encode() if tracer else None,
         )
@@ -201,6 +202,13 @@ def _offer(
         times_ns=tuple(task.arrivals.known(job.window_ns, rng)),
         inputs=inputs,
     )
+
+
+def _late(usage: Usage) -> tuple[str, ...]:
+    """A fault where gates did not hold what the policy told them to hold."""
+    if not usage.late_gates:
+        return ()
+    return (f"{usage.late_gates} gates opened because their time was up, not their grant",)
 
 
 def _tasks(record: Record, beside: Beside | None) -> tuple[TaskRecord, ...]:

@@ -9,7 +9,7 @@ from miriam.coordinator.task import Mix
 
 YIELD_TARGET_NS = 20_000
 """A step this long is worth an elastic form; shorter ones share gates (measured: a gate costs
-0.7 us, a yield inside a step about one block; docs/architecture.md)."""
+1.1 to 1.2 us, a yield inside a step about one block; docs/results/device.md)."""
 
 
 def gate_levels(step_ns: Sequence[int], target_ns: int = YIELD_TARGET_NS) -> tuple[Level, ...]:

@@ -40,11 +40,13 @@ class Usage:
     ``achieved_occupancy``: mean over SMs' busy time of resident warps / the SM's warp limit.
     ``busy_share``: mean share of the SMs with at least one resident block. ``yields_ns``: per
     critical request that made normal work leave, how long that took; empty where it is not known.
+    ``late_gates``: how many gates opened because their time was up, and not their grant.
     """
 
     achieved_occupancy: float
     busy_share: float
     yields_ns: tuple[int, ...] = ()
+    late_gates: int = 0
 
 
 class Session(Protocol):

@@ -1,9 +1,10 @@
 """The driver, on a device with one server and fixed service times."""
 
 import pytest
-from bench_fakes import MS, FakeDevice, Silent, asked, bench
+from bench_fakes import MS, FakeDevice, FakeSession, Silent, asked, bench
 
 from miriam.bench import Closed, Uniform, Workload, WorkloadTask
+from miriam.devices.contract import Usage
 from miriam.errors import UsageError
 
 PAIR = Workload(
@@ -75,6 +76,14 @@ def test_a_real_device_always_computes() -> None:
     real = FakeDevice({"c": 2 * MS, "n": 3 * MS}, name="cuda:0", simulated=False)
     result = bench(real, [PAIR], asked("gate"))
     assert (result.simulated, result.rows[0].verified) == (False, True)
+
+
+def test_a_gate_that_did_not_hold_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = Usage(achieved_occupancy=0.25, busy_share=0.5, late_gates=2)
+    monkeypatch.setattr(FakeSession, "usage", lambda self: usage)
+    (row,) = bench(device(), [PAIR], asked("gate", compute=True)).rows
+    assert row.verified is False
+    assert row.faults == ("2 gates opened because their time was up, not their grant",)
 
 
 def test_nothing_to_do_or_twice_the_same_is_an_error() -> None:

@@ -106,7 +106,7 @@ class Place:
     """A normal step: its words, its yield forms (one per word), and where its counter lies.
 
     ``original``: the step as it was. ``forms`` is empty where the original runs, ``resident``
-    says how many blocks of each fill the world. ``gated``: whether anything is asked.
+    says how many blocks of each fill the world.
     """
 
     step: Step

@@ -137,7 +137,7 @@ class CudaSession:
         )
         share = min(1.0, busy_ns / max(self.now_ns, 1))
         yields_ns = self._stage.waits.yields_ns(self._announced)
-        return Usage(min(1.0, warp_ns / busy_ns), share, yields_ns)
+        return Usage(min(1.0, warp_ns / busy_ns), share, yields_ns, self._stage.late_gates)
 
     def close(self) -> None:
         """Drop what still runs, within the time of its blocks; idempotent."""

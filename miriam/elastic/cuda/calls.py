@@ -34,10 +34,6 @@ class Reach:
         helpers = [i for i in self.items if i.kind == "device" and i.body is not None]
         return (*helpers, self.kernel)
 
-    def reads_indices(self, item: Item) -> bool:
-        """Whether ``item`` reads a virtual index or names a function that does."""
-        return bool(item.words & (self.virtual | set(self.indices)))
-
 
 class Names:
     """The items of a unit by the names that they declare."""

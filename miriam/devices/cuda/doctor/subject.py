@@ -224,7 +224,8 @@ class Subject:
     def close(self) -> None:
         """Give everything back; nothing of it may be running."""
         self.lane.close()
-        ask(driver.cuStreamDestroy(self.urgent))
+        for stream in (self.urgent, self._side):
+            ask(driver.cuStreamDestroy(stream))
         self._memory.free()
 
 
