@@ -70,7 +70,8 @@ class RowReport:
     ``gap_us``, ``world``, ``scale``, ``rates_hz``, ``normals`` as in `Point`, where the benchmark
     has them; ``n`` with a world: critical requests measured. ``deep``: the closer look, if any.
     ``drift``: largest median latency alone / smallest - 1, over the rounds of a run on a real
-    device. ``yield_p99_us``: from a critical request's announcement until all normal work has left.
+    device. ``yield_p50_us``, ``yield_p99_us``: from a critical request's announcement until all
+    normal work has left; None under a plan that lets some run beside it, absent where simulated.
     """
 
     workload: str
@@ -93,8 +94,8 @@ class RowReport:
     normals: int | UnsetType = UNSET
     deep: Deep | UnsetType = UNSET
     drift: float | UnsetType = UNSET
-    yield_p50_us: float | UnsetType = UNSET
-    yield_p99_us: float | UnsetType = UNSET
+    yield_p50_us: float | UnsetType | None = UNSET
+    yield_p99_us: float | UnsetType | None = UNSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +167,8 @@ def _row(result: BenchResult, row: RowFigures) -> RowReport:
         normals=_known(point.normals),
         deep=_known(row.deep),
         drift=_known(_rounded(row.drift)),
-        yield_p50_us=_known(_us(row.yields, 50)),
-        yield_p99_us=_known(_us(row.yields, 99)),
+        yield_p50_us=UNSET if result.simulated else _us(row.yields, 50),
+        yield_p99_us=UNSET if result.simulated else _us(row.yields, 99),
     )
 
 

@@ -39,7 +39,8 @@ class Usage:
 
     ``achieved_occupancy``: mean over SMs' busy time of resident warps / the SM's warp limit.
     ``busy_share``: mean share of the SMs with at least one resident block. ``yields_ns``: per
-    critical request that made normal work leave, how long that took; empty where it is not known.
+    critical request beside which the plan in use held every normal step, from its announcement
+    until all normal work had left; empty under other plans, and where it is not known.
     ``late_gates``: how many gates opened because their time was up, and not their grant.
     """
 

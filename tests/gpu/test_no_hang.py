@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from miriam import models
-from miriam.coordinator import Task
+from miriam.coordinator import Policy, Task
 from miriam.coordinator.policies import get
 from miriam.devices.contract import Arrays, Completion
 from miriam.devices.cuda.device import CudaDevice
@@ -64,6 +64,22 @@ def test_a_normal_request_waits_until_both_critical_ones_have_ended(device: Cuda
     critical = [d.finish_ns for d in done if d.task == 0]
     (normal,) = (d.finish_ns for d in done if d.task == 1)
     assert normal > max(critical)
+
+
+@pytest.mark.parametrize("policy", [get("gate"), AllElastic()], ids=lambda policy: policy.name)
+def test_a_request_that_comes_while_gates_are_shut_is_no_yield(
+    device: CudaDevice, policy: Policy
+) -> None:
+    with opened(device, tasks(), policy) as session:
+        loop = Loop(session, tasks(), inputs)
+        loop.submit(0)
+        loop.submit(1, after_ns=1_000_000)
+        done: list[Completion] = []
+        while len(done) < 2:
+            done += session.advance(session.now_ns + 10 * SECOND_NS)
+        assert session.usage().yields_ns == ()
+        loop.run(0.2)
+        assert session.usage().yields_ns
 
 
 def test_requests_that_wait_can_be_withdrawn_while_gates_are_shut(device: CudaDevice) -> None:

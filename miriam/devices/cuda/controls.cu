@@ -18,6 +18,7 @@ struct Gate {
   unsigned long long limit_ns;
   unsigned long long* waits;        // when gates found themselves shut: see WAITS
   unsigned lane;                    // who says so
+  unsigned first;                   // not 0: before, or behind, the first step of a request
 };
 
 // `waits` counts in its first word, and keeps the last ones as pairs of time and lane behind it.
@@ -41,6 +42,11 @@ static __device__ bool is_open(const Gate& gate) {
   return false;
 }
 
+// Whether something of the request ran before, so that it has left by now.
+static __device__ bool has_left(const Gate& gate) {
+  return gate.first == 0 || (gate.counter != nullptr && *gate.counter > 0);
+}
+
 // Looks at the host's memory take as long as several at the GPU's, hence not at every turn.
 static __device__ bool is_aborted(const volatile unsigned* abort, unsigned turn) {
   return turn % 16 == 0 && *abort != 0;
@@ -49,9 +55,11 @@ static __device__ bool is_aborted(const volatile unsigned* abort, unsigned turn)
 static __device__ void wait(const Gate& gate) {
   if (is_open(gate)) return;
   const unsigned long long since = now_ns(), until = since + gate.limit_ns;
-  const unsigned long long number = atomicAdd(gate.waits, 1ull) % WAITS;
-  gate.waits[1 + 2 * number] = since;
-  gate.waits[2 + 2 * number] = gate.lane;
+  if (has_left(gate)) {
+    const unsigned long long number = atomicAdd(gate.waits, 1ull) % WAITS;
+    gate.waits[1 + 2 * number] = since;
+    gate.waits[2 + 2 * number] = gate.lane;
+  }
   for (unsigned turn = 0; !is_open(gate) && !is_aborted(gate.abort, turn); ++turn) {
     __nanosleep(200);
     if (now_ns() > until) {

@@ -48,6 +48,7 @@ class Gate(ctypes.Structure):
         ("limit_ns", ctypes.c_ulonglong),
         ("waits", ctypes.c_void_p),
         ("lane", ctypes.c_uint),
+        ("first", ctypes.c_uint),
     )
 
 
@@ -239,7 +240,7 @@ def record_normal(
         lane.mark(lane.began)
         for index, place in enumerate(places):
             borders.before(index, lane.stream)
-            record_step(lane, place, controls)
+            record_step(lane, place, controls, first=index == 0)
         lane.buffers.copy_out(lane.stream)
         if lane.runs is not None:
             lane.runs.copy_out(lane.stream)
@@ -248,16 +249,19 @@ def record_normal(
     lane.graph.upload(lane.stream)
 
 
-def record_step(lane: Lane, place: Place, controls: Controls) -> None:
-    """Record one normal step into what the lane's stream records."""
-    _Recorder(lane, place, controls).record()
+def record_step(lane: Lane, place: Place, controls: Controls, *, first: bool = False) -> None:
+    """Record one normal step into what the lane's stream records.
+
+    ``first``: of its request. A gate there that nothing ran before writes no wait down.
+    """
+    _Recorder(lane, place, controls, first).record()
 
 
 class _Recorder:
     """Records one normal step."""
 
-    def __init__(self, lane: Lane, place: Place, controls: Controls) -> None:
-        self._lane, self._place, self._controls = lane, place, controls
+    def __init__(self, lane: Lane, place: Place, controls: Controls, first: bool) -> None:
+        self._lane, self._place, self._controls, self._first = lane, place, controls, first
         self._arguments = lane.buffers.arguments(place.step)
         self._blocks = place.step.kernel.blocks
 
@@ -321,6 +325,7 @@ class _Recorder:
             limit_ns=controls.limit_ns,
             waits=controls.waits,
             lane=self._lane.number,
+            first=self._first,
         )
         controls.gate.launch(stream, (1, 1, 1), (1, 1, 1), [gate])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from miriam.devices.cuda.hosted import HostedStage
 from miriam.devices.cuda.lane import Lane
 from miriam.devices.cuda.profile import StepProfile
 from miriam.devices.cuda.stage import Stage
+from miriam.devices.cuda.waits import holds_all
 from miriam.devices.observe import Observer
 from miriam.errors import DeviceError, UsageError
 
@@ -29,13 +31,14 @@ _NAP_NS = 200_000
 
 @dataclass(slots=True)
 class _Run:
-    """A request that has been handed in."""
+    """A request that has been handed in; ``held``: whether it makes all normal work leave."""
 
     task: int
     request: int
     arrival_ns: int
     inputs: Arrays
     started_ns: int = 0
+    held: bool = False
     lane: Lane | None = None
 
 
@@ -63,8 +66,10 @@ class CudaSession:
         self._running: list[_Run] = []
         self._last = -1
         self._busy = _Busy(len(mix.tasks))
-        self._announced: list[tuple[int, int]] = []
+        self._held: list[tuple[int, int]] = []
+        self._left: dict[int, list[int]] = defaultdict(list)
         self._closed = False
+        self._holding = self._holders(plan)
         self._stage.warm_up()
         self._clock = Clock(device.world)
         self._stage.settle(self._clock)
@@ -124,6 +129,7 @@ class CudaSession:
         It takes effect word by word with the next control writes of each request.
         """
         self._stage.use(plan)
+        self._holding = self._holders(plan)
 
     def usage(self) -> Usage:
         """Share of the time with a request under way, and the warps of its steps.
@@ -136,7 +142,7 @@ class CudaSession:
             done * self._stage.warp_ns[task] for task, done in enumerate(self._busy.completed)
         )
         share = min(1.0, busy_ns / max(self.now_ns, 1))
-        yields_ns = self._stage.waits.yields_ns(self._announced)
+        yields_ns = self._stage.waits.yields_ns(self._held, self._left)
         return Usage(min(1.0, warp_ns / busy_ns), share, yields_ns, self._stage.late_gates)
 
     def close(self) -> None:
@@ -164,6 +170,7 @@ class CudaSession:
     def _start(self, run: _Run) -> None:
         run.lane = self._free[run.task].pop(0)
         run.started_ns = self.now_ns
+        run.held = run.task in self._holding
         run.lane.start(run.inputs)
         self._running.append(run)
         self._last = run.task
@@ -193,8 +200,10 @@ class CudaSession:
         lane = _lane(run)
         start_ns = max(run.arrival_ns, self._clock.of(lane.began))
         finish_ns = max(start_ns, min(self._clock.of(lane.ended), self.now_ns))
-        if self._stage.announces(run.task):
-            self._announced.append((self._clock.of(lane.announced), finish_ns))
+        if run.held:
+            self._held.append((self._clock.of(lane.announced), finish_ns))
+        elif not lane.task.critical:
+            self._left[lane.number].append(finish_ns)
         outputs, runs = lane.buffers.outputs(), lane.runs
         return Completion(
             run.task,
@@ -204,6 +213,14 @@ class CudaSession:
             finish_ns,
             outputs,
             runs.result() if runs is not None else None,
+        )
+
+    def _holders(self, plan: Plan) -> frozenset[int]:
+        """The tasks whose requests make all normal work leave under ``plan``."""
+        return frozenset(
+            task
+            for task in self._mix.critical
+            if self._stage.announces(task) and holds_all(plan, self._mix, task)
         )
 
     def _nap(self, until_ns: int) -> None:
