@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from miriam.errors import UsageError
 from miriam.kernels import GpuSpec, Program
+
+if TYPE_CHECKING:
+    from miriam.coordinator.corun import CoRun
+
+Steps = tuple[int, int]
+"""A half-open range of a program's steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +50,14 @@ class Mix:
     """What a policy plans for: the tasks on one GPU.
 
     ``step_ns[task][step]`` is each step's time alone on that GPU, as the device measured it.
+    ``coruns[critical task, normal task]``: what it measured of them beside each other, for a
+    policy that asks for it.
     """
 
     gpu: GpuSpec
     tasks: tuple[Task, ...]
     step_ns: tuple[tuple[int, ...], ...]
+    coruns: Mapping[tuple[int, int], tuple[CoRun, ...]] = field(default_factory=dict)
 
     @property
     def critical(self) -> tuple[int, ...]:

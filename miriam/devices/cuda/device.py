@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from miriam.compile import compile_cubin
 from miriam.coordinator import Mix, Plan, Policy, Task
+from miriam.coordinator.corun import CoRun, Measuring
 from miriam.devices.cuda.captured import Captured
 from miriam.devices.cuda.code import CONTROL_KERNELS, CONTROLS, Function, Module
+from miriam.devices.cuda.corun import CoRunner
 from miriam.devices.cuda.kernels import Kernels
 from miriam.devices.cuda.profile import Profiler, StepProfile
 from miriam.devices.cuda.recording import Recording
@@ -27,6 +30,7 @@ class CudaDevice:
         self._kernels = Kernels(gpu.arch, counting=counting)
         self._counting = counting
         self._profiler = Profiler(world, self._kernels)
+        self._corunner = CoRunner(world, self._kernels)
         self._profiles: dict[int, tuple[Program, tuple[StepProfile, ...]]] = {}
         self._captured: dict[int, Captured] = {}
 
@@ -102,7 +106,23 @@ class CudaDevice:
         profiles = [self.profile(task.program) for task in tasks]
         step_ns = tuple(tuple(step.original_ns for step in steps) for steps in profiles)
         mix = Mix(self.gpu, tuple(tasks), step_ns)
+        if isinstance(policy, Measuring):
+            mix = replace(mix, coruns=self._coruns(mix, policy))
         return CudaSession(self, mix, policy, profiles, observers, tuple(ladder(mix)))
+
+    def _coruns(self, mix: Mix, policy: Measuring) -> dict[tuple[int, int], tuple[CoRun, ...]]:
+        """What ``policy`` wants to know, measured; of a captured program nothing can be."""
+        found: dict[tuple[int, int], tuple[CoRun, ...]] = {}
+        for critical in mix.critical:
+            for normal in mix.normal:
+                programs = mix.tasks[critical].program, mix.tasks[normal].program
+                if any(self.captured_as(program) for program in programs):
+                    found[critical, normal] = ()
+                    continue
+                profiles = self.profile(programs[0]), self.profile(programs[1])
+                trials = policy.trials(mix, critical, normal)
+                found[critical, normal] = self._corunner.measure(programs, profiles, trials)
+        return found
 
     @property
     def kernels(self) -> Kernels:

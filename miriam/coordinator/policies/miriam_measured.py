@@ -1,0 +1,133 @@
+"""Miriam by measurement: normal steps co-run where that was measured to be worth its cost.
+
+Before the first request the device runs every unit of a normal request (a long step, or short
+steps behind one gate) beside every segment of a critical one, under a few grants, and measures how
+much slower the one gets and how far the other comes (corun.py). Each unit then gets the grants that
+bring it most while they cost the critical request no more than ``budget`` of its time alone; what
+does not fit is held. The design space is that of arXiv 2307.04339 (section 2), pruned further: what
+a grant costs depends on caches, queues and bandwidth as much as on the places that Eq. 2 counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from miriam.coordinator.corun import CoRun, Trial, is_long, segments, units, within
+from miriam.coordinator.gates import gate_levels
+from miriam.coordinator.plan import (
+    CLOSED,
+    ORDERED,
+    UNLIMITED,
+    Grant,
+    GrantTable,
+    Level,
+    Plan,
+    StepPlan,
+    TaskPlan,
+)
+from miriam.coordinator.policy import Snapshot, Waiting, admit_in_flight
+from miriam.coordinator.task import Mix, Steps
+from miriam.errors import MissingCapabilityError, UsageError
+from miriam.kernels import GpuSpec, Step
+
+_SHARES = (1.0, 0.5, 0.25)
+"""Blocks of a limited grant per SM; a grant of more than one per SM was hardly ever cheaper than
+no limit at all."""
+
+
+FOLDED_FROM_NS = 100_000
+"""A second form in a step's graph costs a node of it, 1 us, also where nothing runs beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MiriamMeasured:
+    """Grants by measured cost and gain; ``budget``: as a share of the critical time alone.
+
+    Of several normal tasks each gets an equal part of the budget.
+    """
+
+    name: str = "miriam-measured"
+    budget: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.budget < inf:
+            raise UsageError("policy miriam-measured budget", "a share, not negative", self.budget)
+
+    def trials(self, mix: Mix, critical: int, normal: int) -> Sequence[Trial]:
+        """Every segment with every unit, under each grant that the unit could have."""
+        steps, step_ns = mix.tasks[normal].program.steps, mix.step_ns[normal]
+        return [
+            Trial(segment, unit, grant)
+            for unit in units(step_ns)
+            for grant in _grants(mix.gpu, steps, step_ns, unit)
+            for segment in segments(mix.step_ns[critical])
+        ]
+
+    def plan(self, mix: Mix) -> Plan:
+        """The grants within the budget; MissingCapabilityError where nothing was measured."""
+        tasks = [
+            TaskPlan(mix.stream_priority(i), self._steps(mix, i)) for i in range(len(mix.tasks))
+        ]
+        grants = {(c, n): self._table(mix, c, n) for c in mix.critical for n in mix.normal}
+        return Plan(tuple(tasks), grants)
+
+    def admit(self, mix: Mix, snapshot: Snapshot) -> Sequence[Waiting]:
+        """Everything that has a free stream."""
+        return admit_in_flight(mix, snapshot)
+
+    def _steps(self, mix: Mix, task: int) -> tuple[StepPlan, ...]:
+        steps, step_ns = mix.tasks[task].program.steps, mix.step_ns[task]
+        if mix.tasks[task].critical:
+            return (ORDERED,) * len(steps)
+        levels = gate_levels(step_ns)
+        elastic = {
+            first
+            for first, stop in units(step_ns)
+            if is_long(step_ns, (first, stop)) and steps[first].rigid is None
+        }
+        return tuple(
+            StepPlan(Level.GRANT, Level.YIELD) if i in elastic else StepPlan(level, level)
+            for i, level in enumerate(levels)
+        )
+
+    def _table(self, mix: Mix, critical: int, normal: int) -> GrantTable:
+        if (critical, normal) not in mix.coruns:
+            raise MissingCapabilityError(
+                f"policy {self.name}",
+                "a device that measures steps beside each other",
+                "choose a device cuda:<GPU>, or the policy miriam, which estimates",
+            )
+        critical_ns, normal_ns = mix.step_ns[critical], mix.step_ns[normal]
+        alone_ns = {s: sum(critical_ns[slice(*s)]) for s in segments(critical_ns)}
+        by_unit: dict[Steps, list[CoRun]] = {unit: [] for unit in units(normal_ns)}
+        for corun in mix.coruns[critical, normal]:
+            by_unit[corun.trial.normal].append(corun)
+        budget = self.budget / len(mix.normal)
+        table = [[CLOSED] * len(normal_ns) for _ in critical_ns]
+        for unit, coruns in by_unit.items():
+            for segment, grant in within(coruns, alone_ns, budget).items():
+                for step in range(*segment):
+                    table[step][slice(*unit)] = [grant] * (unit[1] - unit[0])
+        return tuple(map(tuple, table))
+
+
+def _grants(
+    gpu: GpuSpec, steps: Sequence[Step], step_ns: Sequence[int], unit: Steps
+) -> Iterator[Grant]:
+    """What ``unit`` could hold: everything, and if it is a long elastic step, less."""
+    first = unit[0]
+    yield UNLIMITED
+    if not is_long(step_ns, unit) or steps[first].rigid is not None:
+        return
+    kernel = steps[first].kernel
+    folds = 2 if step_ns[first] >= FOLDED_FROM_NS else 1
+    for threads in [v.threads for v in kernel.variants][:folds]:
+        for share in _SHARES:
+            blocks = round(share * gpu.sms)
+            if 1 <= blocks < kernel.blocks:
+                yield Grant(blocks, threads, ahead=True)
+
+
+POLICY = MiriamMeasured()
