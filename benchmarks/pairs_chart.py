@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from benchmarks.pairs_rows import CLOSED_LOOP_US, Cell, Row, frontier, gap_text
 from miriam.bench.charts.style import colour, png, require_plot
@@ -28,7 +28,8 @@ def overhead_against_rate(cells: dict[Cell, list[Row]], source: str, *, tail: bo
     from matplotlib.figure import Figure
 
     gaps = [gap for gap in GAPS_US if any(cell.gap_us == gap for cell in cells)]
-    worlds = list(dict.fromkeys(cell.world for cell in cells if cell.gap_us in gaps))
+    large_first = sorted(cells, key=lambda cell: -(cell.sms or 1_000_000))
+    worlds = list(dict.fromkeys(cell.world for cell in large_first if cell.gap_us in gaps))
     size = (max(7.0, 4.2 * len(worlds)), 1.6 + 3.4 * len(gaps))
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
@@ -45,7 +46,7 @@ def overhead_against_rate(cells: dict[Cell, list[Row]], source: str, *, tail: bo
     panels[0][0].set_ylim(0, 1.06 * top)
     for axes in panels[-1]:
         axes.set_xlabel(f"critical service, {'p99' if tail else 'p50'} / alone", fontsize=9)
-    policies = dict.fromkeys(row.policy for rows in cells.values() for row in rows if row.placed)
+    policies = dict.fromkeys(row.base for rows in cells.values() for row in rows if row.placed)
     figure.legend(
         handles=_legend(list(policies), pairs),
         loc="outside lower center",
@@ -62,11 +63,23 @@ def _panel(axes: Axes, cells: dict[Cell, list[Row]], pairs: Sequence[str], tail:
         best = frontier(rows, tail=tail)
         line = [row.service(tail=tail) for row in best], [row.H for row in best]
         axes.plot(*line, color="#BBBBBB", linewidth=0.8, zorder=1)
-        mark = _MARKS[pairs.index(cell.pair) % len(_MARKS)]
+        mark, fill = _mark(pairs.index(cell.pair))
+        points: dict[str, list[tuple[float, float]]] = {}
         for row in (row for row in rows if row.placed):
-            tint = colour(row.policy.partition(":")[0])
-            overheads.append(row.service(tail=tail))
-            axes.scatter(overheads[-1], row.H, s=34, marker=mark, color=tint, zorder=2)
+            points.setdefault(row.base, []).append((row.service(tail=tail), row.H))
+        for base, places in points.items():
+            across, up = zip(*sorted(places), strict=True)
+            axes.plot(
+                across,
+                up,
+                marker=mark,
+                markersize=6,
+                fillstyle=fill,
+                color=colour(base),
+                linewidth=0.8,
+                zorder=2,
+            )
+            overheads += across
     if max(overheads, default=1.0) > _LOG_ABOVE:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
@@ -76,14 +89,20 @@ def _panel(axes: Axes, cells: dict[Cell, list[Row]], pairs: Sequence[str], tail:
     axes.spines[["top", "right"]].set_visible(False)
 
 
+def _mark(pair: int) -> tuple[str, Literal["full", "none"]]:
+    """The mark of the pair of this number; when all are used they come hollow."""
+    turn, place = divmod(pair, len(_MARKS))
+    return _MARKS[place], "none" if turn else "full"
+
+
 def _legend(policies: Sequence[str], pairs: Sequence[str]) -> list[object]:
     from matplotlib.lines import Line2D
 
-    plain = dict.fromkeys(policy.partition(":")[0] for policy in policies)
-    found: list[object] = [
-        Line2D([], [], marker="s", linestyle="", color=colour(name), label=name) for name in plain
-    ]
+    def entry(text: str, mark: str, tint: str, fill: Literal["full", "none"]) -> object:
+        return Line2D([], [], marker=mark, linestyle="", color=tint, fillstyle=fill, label=text)
+
+    found = [entry(name, "s", colour(name), "full") for name in policies]
     for index, pair in enumerate(pairs):
-        mark = _MARKS[index % len(_MARKS)]
-        found.append(Line2D([], [], marker=mark, linestyle="", color="#444444", label=pair))
+        mark, fill = _mark(index)
+        found.append(entry(pair, mark, "#444444", fill))
     return found

@@ -11,21 +11,25 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.pairs_chart import GAPS_US
-from benchmarks.pairs_rows import Cell, Merged, Row, frontier, gap_text, load
-from benchmarks.pairs_verdicts import gate_is_enough, higher_sum
+from benchmarks.pairs_rows import Cell, Merged, Row, gap_text, load
+from benchmarks.pairs_verdicts import BUDGET_ROW
+from benchmarks.pairs_wins import BOUNDS, KINDS, winner
 
 README = Path("README.md")
 BEGIN, END = "<!-- measured pairs: begin -->", "<!-- measured pairs: end -->"
-POLICIES = ("miriam", "gate", "multistream", "mps")
+POLICIES = ("miriam", BUDGET_ROW, "gate", "partition", "multistream", "mps")
 
 TEXT = """![Critical overhead against the normal network's rate](docs/results/pairs-h200.png)
 
 Measured on {gpu}, driver {driver}, {date}: {rows} rows, {verified} of them with every output
 equal to that of the network alone, bit for bit. Each point is a policy, each mark a pair of
-networks; further left and further up is better. Of {cells} cells (pair, world, gap) `miriam` is on
-the frontier in {own}, the plain gate is at least as good in {gate}, and multi-stream has the higher
-sum of both networks' relative speeds in {multistream}. Median over the pairs of the critical
-network's p99 over alone (first kernel to outputs), and H, the normal network's rate over alone:
+networks; further left and further up is better. Which policy brings the normal network most (H, its
+rate over alone) while the critical one's p99 (first kernel to outputs) stays within a bound, counts
+of {cells} cells (pair, world, gap); of policies as good as each other the simplest is named:
+
+{counts}
+
+Median over the pairs of the critical network's p99 over alone, and H:
 
 {table}
 
@@ -36,19 +40,25 @@ Every row, the targets that were missed, and the commands:
 def headline(merged: Merged) -> str:
     """The part, without its marks."""
     cells = {cell: rows for cell, rows in merged.cells.items() if cell.gap_us in GAPS_US}
-    first, groups = merged.reports[0], list(cells.values())
+    first = merged.reports[0]
     return TEXT.format(
         gpu=first["gpu"],
         driver=first["driver"]["name"],
-        date=first["date"],
+        date=", ".join(dict.fromkeys(report["date"] for report in merged.reports)),
         rows=len(merged.rows),
         verified=sum(row.verified is True for row in merged.rows),
-        cells=len(groups),
-        own=sum(any(row.own for row in frontier(rows)) for rows in groups),
-        gate=sum(gate_is_enough(rows) is True for rows in groups),
-        multistream=sum(higher_sum(rows) == "multistream" for rows in groups),
+        cells=len(cells),
+        counts="\n".join(_counts(cells)),
         table="\n".join(_table(cells)),
     )
+
+
+def _counts(cells: dict[Cell, list[Row]]) -> Iterator[str]:
+    yield "| p99 within | Miriam | plain gate | multi-stream | another policy | none |"
+    yield "|---|---|---|---|---|---|"
+    for bound in BOUNDS:
+        kinds = [winner(rows, bound) for rows in cells.values()]
+        yield f"| {bound:g} x alone | {' | '.join(str(kinds.count(kind)) for kind in KINDS)} |"
 
 
 def _table(cells: dict[Cell, list[Row]]) -> Iterator[str]:

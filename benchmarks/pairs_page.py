@@ -19,27 +19,37 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.pairs_chart import overhead_against_rate
-from benchmarks.pairs_rows import QUEUED, Cell, Merged, Row, frontier, load
-from benchmarks.pairs_verdicts import targets, who_wins
+from benchmarks.pairs_rows import QUEUED, Cell, Merged, Row, floor, frontier, load
+from benchmarks.pairs_verdicts import targets
+from benchmarks.pairs_wins import frontiers, who_wins
 
 CHARTS = {False: Path("docs/results/pairs-h200.png"), True: Path("docs/results/pairs-h200-p99.png")}
 
 HEAD = """# Pairs on a GPU: every policy and baseline, measured
 
 A critical network beside a normal one on one GPU, under every policy that was run; {count} rows,
-{verified} of them with every output equal, bit for bit, to that of the same network alone. All
-policies of a cell take turns in one process (`mps` in two), and each network was measured alone
-before, between and after. `python -m benchmarks.pairs_page` writes this page and its charts from
-the reports below; no sentence on it was written by hand after the run.
+{verified} of them with every output equal, bit for bit, to that of the same network alone. *H* is
+the normal network's rate / its rate alone; p50 and p99 are over the same alone.
 
-{runs}
+## Who wins where
+
+{wins}
 
 ![Critical overhead, p50, against the normal network's rate]({median})
 
 ![Critical overhead, p99, against the normal network's rate]({tail})
 
 Each point is a policy, each mark a pair; further left and further up is better. A grey line joins
-the policies of a pair that no other one beats in both.
+the policies of a pair that no other one beats in both, a coloured one the settings of a policy.
+{frontiers}
+
+## How it was measured
+
+All policies of a cell take turns in one process (`mps` in two), and each network was measured alone
+before, between and after. `python -m benchmarks.pairs_page` writes this page and its charts from
+the reports below; no sentence on it was written by hand after the run.
+
+{runs}
 
 ## How to read it
 
@@ -50,12 +60,16 @@ the policies of a pair that no other one beats in both.
   begins after the copy of the inputs, so it does not see what a request waits before. `{queued}`
   lets critical requests wait there on purpose: it is in the tables and in no judgement, like rows
   whose outputs were not all right.
-- p50 and p99 are over the same percentile alone. A p99 of n < 1,000 requests is a rough one.
-- *H*: the normal network's rate / its rate alone with the same number in flight. *of rest*:
-  H / (1 - duty), where the duty is the critical service alone / (latency alone + gap): what was
-  got of the time in which no critical request runs.
-- *yield*: from a critical request's announcement until all normal work has left, p99 in us, where a
-  policy makes it leave.
+- *floor*: the service of `{queued}`, p50 and p99 over alone. Nothing runs beside the critical
+  network there either, but its weights may have left the caches since its last request. *over
+  floor*: a row's service / the floor's.
+- A p99 of n < 1,000 requests is a rough one.
+- *H*: with the same number in flight alone. *of rest*: H / (1 - duty), where the duty is the
+  critical service alone / (latency alone + gap): what was got of the time in which no critical
+  request runs.
+- *yield*: from a critical request's announcement until all normal work has left, p99 in us. Empty
+  for policies that let some of it run beside some critical steps, or do not make it leave. A normal
+  request that begins meanwhile has nothing to leave, and does not count.
 - A world of k SMs is a green context of k SMs, for both networks.
 - *drift*: largest median alone / smallest - 1 over the rounds of a cell. Where it is above 5 %,
   differences of that size mean nothing.
@@ -68,6 +82,8 @@ COLUMNS = (
     "pair",
     "policy",
     "service p50",
+    "p99",
+    "over floor p50",
     "p99",
     "latency p50",
     "p99",
@@ -133,8 +149,6 @@ def _runs(merged: Merged) -> Iterator[str]:
     yield from run_lines(merged.reports)
     yield "\nMade by:\n"
     yield from command_lines(merged.reports)
-    if merged.replaced:
-        yield f"\n{merged.replaced} rows were measured again; the last file's are shown."
 
 
 def head(merged: Merged) -> str:
@@ -142,6 +156,8 @@ def head(merged: Merged) -> str:
     text = HEAD.format(
         count=len(merged.rows),
         verified=sum(row.verified is True for row in merged.rows),
+        wins="\n".join(who_wins(merged.cells)),
+        frontiers="\n".join(frontiers(merged.cells)),
         runs="\n".join(_runs(merged)),
         median=CHARTS[False].name,
         tail=CHARTS[True].name,
@@ -157,27 +173,28 @@ def head(merged: Merged) -> str:
 
 def tables(cells: dict[Cell, list[Row]]) -> Iterator[str]:
     """A table per world and gap."""
-    for place in dict.fromkeys((c.gpu, c.date, c.gap, c.world) for c in cells):
+    for place in dict.fromkeys((c.gpu, c.gap, c.world) for c in cells):
         shown = {
-            cell: rows
-            for cell, rows in cells.items()
-            if (cell.gpu, cell.date, cell.gap, cell.world) == place
+            cell: rows for cell, rows in cells.items() if (cell.gpu, cell.gap, cell.world) == place
         }
-        gpu, date, gap, world = place
-        yield f"\n### {world}, {gap}\n\n{gpu}, {date}.\n"
+        gpu, gap, world = place
+        files = dict.fromkeys(row.file for rows in shown.values() for row in rows)
+        yield f"\n### {world}, {gap}\n\n{gpu}, from {', '.join(f'data/{f}' for f in files)}.\n"
         yield f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}"
         for cell, rows in shown.items():
-            best = frontier(rows)
+            best, lowest = frontier(rows), floor(rows)
             for index, row in enumerate(rows):
                 name = cell.pair if index == 0 else ""
-                yield f"| {' | '.join([name, *_cells(row, row in best)])} |"
+                yield f"| {' | '.join([name, *_cells(row, lowest, row in best)])} |"
 
 
-def _cells(row: Row, best: bool) -> Sequence[str]:
+def _cells(row: Row, lowest: Row | None, best: bool) -> Sequence[str]:
     return (
         row.policy,
         _number(row.service50),
         _number(row.service99),
+        _number(_over(row.service50, lowest and lowest.service50)),
+        _number(_over(row.service99, lowest and lowest.service99)),
         _number(row.p50),
         _number(row.p99),
         _number(row.H),
@@ -188,6 +205,10 @@ def _cells(row: Row, best: bool) -> Sequence[str]:
         {True: "yes", False: "**NO**", None: "-"}[row.verified],
         "x" if best else "",
     )
+
+
+def _over(value: float | None, lowest: float | None) -> float | None:
+    return None if value is None or lowest is None else value / lowest
 
 
 def _number(value: float | None, digits: int = 2) -> str:
@@ -207,8 +228,6 @@ def page(merged: Merged) -> str:
     cells = merged.cells
     parts = [
         head(merged),
-        "\n## Who wins where\n",
-        *who_wins(cells),
         "\n## Targets\n",
         *targets(cells, merged.shares),
         "\n## All rows",
@@ -223,8 +242,7 @@ def main() -> None:
     if not merged.rows:
         reasons = [json.dumps(report.get("mps")) for report in merged.reports]
         raise SystemExit(f"no rows in {len(reasons)} reports: {', '.join(reasons)}")
-    first = merged.reports[0]
-    source = f"{first['gpu']}, {first['date']}"
+    source = "; ".join(dict.fromkeys(f"{r['gpu']}, {r['date']}" for r in merged.reports))
     for tail, path in CHARTS.items():
         path.write_bytes(overhead_against_rate(merged.cells, source, tail=tail))
     print(page(merged))

@@ -1,6 +1,7 @@
 """Rows of ``miriam bench pairs`` on a GPU, merged from several reports, and what follows from them.
 
-A *cell* is a pair of networks, a world and a gap on one GPU on one day; its rows are the policies.
+A *cell* is a pair of networks, a world and a gap on one GPU; its rows are the policies. All of them
+come from one report, so that they were measured side by side; only `mps` has reports of its own.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ from pathlib import Path
 from typing import Any
 
 CLOSED_LOOP_US = 0.0
-OWN = "miriam"
+OWN = ("miriam", "miriam-measured")
+"""The policies that are judged as Miriam; `miriam-host` is the paper's form of it, others with such
+a name are ablations."""
+
 SHARES = "miriam.elastic_share/1"
 QUEUED = "sequential"
-"""It lets a critical request wait before its first kernel, which the service does not see."""
+"""It lets a critical request wait before its first kernel, which the service does not see. So its
+service is the floor of a cell: nothing runs beside, and the caches are as normal work left them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +28,6 @@ class Cell:
     """What is compared with each other. ``sms``: None for all SMs of the GPU."""
 
     gpu: str
-    date: str
     sms: int | None
     gap_us: float
     pair: str
@@ -45,9 +49,11 @@ class Row:
 
     ``p50``, ``p99``: of the latency. ``service50``, ``service99``: of the service. ``H``: mean over
     the normal tasks. ``duty``: share of the time that the critical task's service takes alone.
+    ``file``: of its report.
     """
 
     cell: Cell
+    file: str
     policy: str
     n: int
     p50: float | None
@@ -61,9 +67,14 @@ class Row:
     verified: bool | None
 
     @property
+    def base(self) -> str:
+        """The policy's name without its settings."""
+        return self.policy.partition(":")[0]
+
+    @property
     def own(self) -> bool:
-        """Whether it is a row of the policy ``miriam``, with whatever settings."""
-        return self.policy.partition(":")[0] == OWN
+        """Whether it is judged as Miriam, with whatever settings."""
+        return self.base in OWN
 
     @property
     def of_rest(self) -> float | None:
@@ -71,19 +82,14 @@ class Row:
         return None if self.cell.gap_us == CLOSED_LOOP_US else self.H / (1 - self.duty)
 
     @property
-    def sum(self) -> float | None:
-        """1 / (p50 of the service over alone) + H."""
-        return None if self.service50 is None else 1 / self.service50 + self.H
-
-    @property
     def placed(self) -> bool:
         """Whether it is judged: a point of the plane of service and H, all its outputs right."""
         return self.service50 is not None and self.policy != QUEUED and self.verified is True
 
     def service(self, *, tail: bool) -> float:
-        """p99 or p50 of the service over the same alone, of a row that is placed."""
+        """p99 or p50 of the service over the same alone, of a row in which anything completed."""
         value = self.service99 if tail else self.service50
-        assert value is not None  # a row is placed if anything completed
+        assert value is not None  # so it is with rows that are placed, and with floors
         return value
 
 
@@ -96,7 +102,6 @@ class Merged:
 
     rows: tuple[Row, ...]
     reports: tuple[dict[str, Any], ...]
-    replaced: int
     shares: tuple[dict[str, Any], ...] = ()
 
     @property
@@ -114,15 +119,16 @@ def gap_text(gap_us: float) -> str:
 
 
 def load(paths: Iterable[Path]) -> Merged:
-    """The rows of several reports; a row that occurs again replaces the earlier one.
+    """The rows of several reports.
 
-    SystemExit for a report that is simulated, or older than the figures that are needed.
+    SystemExit for a report that is simulated, or older than the figures that are needed, and for a
+    cell that occurs in two of them: ratios of two runs do not stand side by side.
     """
-    rows: dict[tuple[Cell, str], Row] = {}
+    rows: list[Row] = []
     reports: list[dict[str, Any]] = []
     shares: list[dict[str, Any]] = []
-    seen = 0
-    for path in paths:
+    places: dict[tuple[Cell, bool], tuple[int, Path]] = {}
+    for number, path in enumerate(paths):
         report = json.loads(path.read_text())
         if report["schema"] == SHARES:
             shares += report["rows"]
@@ -133,10 +139,21 @@ def load(paths: Iterable[Path]) -> Merged:
         for entry in report["rows"]:
             if "solo_service_p99_us" not in entry["critical"]:
                 raise SystemExit(f"{path}: no solo_service_p99_us; run it again with this version")
-            row = _row(report, entry)
-            rows[row.cell, row.policy] = row
-            seen += 1
-    return Merged(tuple(rows.values()), tuple(reports), seen - len(rows), tuple(shares))
+            row = _row(report, entry, path.name)
+            first = places.setdefault((row.cell, "mps" in report), (number, path))
+            if first[0] != number:
+                where = f"{row.cell.pair}, {row.cell.world}, {row.cell.gap}"
+                raise SystemExit(f"{path}: {where} is in {first[1]} too; leave one of them out")
+            rows.append(row)
+    return Merged(tuple(rows), tuple(reports), tuple(shares))
+
+
+def floor(rows: Sequence[Row]) -> Row | None:
+    """The row of `sequential` in a cell, whose service is the floor; None if it was not run."""
+    return next(
+        (r for r in rows if r.policy == QUEUED and r.service50 is not None and r.verified is True),
+        None,
+    )
 
 
 def frontier(rows: Sequence[Row], *, tail: bool = False) -> list[Row]:
@@ -154,21 +171,22 @@ def frontier(rows: Sequence[Row], *, tail: bool = False) -> list[Row]:
 
 
 def _order(cell: Cell) -> tuple[object, ...]:
-    return cell.gpu, cell.date, cell.gap_us, -(cell.sms or 1_000_000), cell.pair
+    return cell.gpu, cell.gap_us, -(cell.sms or 1_000_000), cell.pair
 
 
-def _row(report: dict[str, Any], entry: dict[str, Any]) -> Row:
+def _row(report: dict[str, Any], entry: dict[str, Any], file: str) -> Row:
     critical, normal = entry["critical"], entry["normal"]
     pair = f"{critical['task']} + {', '.join(task['task'] for task in normal)}"
     confined = entry["world"].split(":")[2:]
     sms = int(confined[0]) if confined else None
-    cell = Cell(report["gpu"], report["date"], sms, entry["gap_us"], pair)
+    cell = Cell(report["gpu"], sms, entry["gap_us"], pair)
     if critical["solo_p50_us"] is None or any(task["H"] is None for task in normal):
         name = f"{entry['workload']}, {entry['policy']}"
         raise SystemExit(f"{name}: a task completed nothing alone; give rows more --seconds")
     alone_us = critical["solo_p50_us"] + entry["gap_us"]
     return Row(
         cell=cell,
+        file=file,
         policy=entry["policy"],
         n=entry["n"],
         p50=_ratio(critical["p50_us"], critical["solo_p50_us"]),

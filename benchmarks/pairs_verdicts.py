@@ -1,79 +1,27 @@
-"""What rows of pairs say: who is on the frontier where, and which targets are reached."""
+"""Which targets the rows of pairs reach."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from benchmarks.pairs_rows import CLOSED_LOOP_US, Cell, Row, frontier
-
-SAME = 0.01
-"""Figures that differ by less count as equal where one is called at least as good."""
+from benchmarks.pairs_rows import CLOSED_LOOP_US, Cell, Row, floor
+from benchmarks.pairs_wins import point
 
 SPARSE_US, SPARSE_SMS = 4_000.0, (None, 32, 16)
 MOST_P99, LEAST_OF_REST = 1.10, 0.95
 BUDGET, LEAST_H, BUDGET_SMS = 0.20, 0.5, 32
+BUDGET_ROW, SPLIT = f"miriam-measured:budget={BUDGET:g}", "partition"
 ROWS = 150
 LEAST_ELASTIC = 0.5
 
-WINS = """Cells, counted on service and H. *miriam on the frontier*: no other policy beats one of
-its rows in both, by the p50 or by the p99. *gate is enough*: the plain gate is at least as good as
-`miriam` in p50, p99 and H (to {same:g}). *multi-stream higher*: in the sum 1 / p50 + H, against
-the best row of `miriam`.
+TARGETS = """Those of the project for this page, judged on the service over alone. Of the rows of
+`miriam` and `miriam-measured` the one that comes closest counts, unless one is named. *floor*: the
+same percentile of `sequential`, and what the judged row is over it. A miss is *in the floor* where
+the floor alone is above what the target allows.
 
-| world | gap | cells | on the frontier by p50 | by p99 | gate is enough | multi-stream higher |
-|---|---|---|---|---|---|---|"""
-FRONTIERS = """
-The frontier of each cell, from the fastest critical network on: policy (service p50, H).
-
-| world | gap | pair | frontier | gate is enough | higher sum |
+| target | cell | measured | | floor | beside |
 |---|---|---|---|---|---|"""
-TARGETS = """Those of the project for this page, judged on the service. Where `miriam` was run with
-several settings, the row that comes closest.
-
-| target | cell | measured | | beside |
-|---|---|---|---|---|"""
-
-
-def who_wins(cells: dict[Cell, list[Row]]) -> Iterator[str]:
-    """Counts per world and gap, then each cell."""
-    yield WINS.format(same=SAME)
-    for place in dict.fromkeys((cell.world, cell.gap) for cell in cells):
-        here = [rows for cell, rows in cells.items() if (cell.world, cell.gap) == place]
-        counts = (
-            len(here),
-            sum(any(row.own for row in frontier(rows)) for rows in here),
-            sum(any(row.own for row in frontier(rows, tail=True)) for rows in here),
-            sum(gate_is_enough(rows) is True for rows in here),
-            sum(higher_sum(rows) == "multistream" for rows in here),
-        )
-        yield f"| {' | '.join(map(str, (*place, *counts)))} |"
-    yield FRONTIERS
-    for cell, rows in cells.items():
-        best = ", ".join(_point(row) for row in frontier(rows))
-        enough = {True: "yes", False: "no", None: "-"}[gate_is_enough(rows)]
-        where = f"{cell.world} | {cell.gap} | {cell.pair}"
-        yield f"| {where} | {best} | {enough} | {higher_sum(rows) or '-'} |"
-
-
-def gate_is_enough(rows: Sequence[Row]) -> bool | None:
-    """Whether `gate` is at least as good as `miriam` as it is; None unless both were run."""
-    gate, own = _named(rows, "gate"), _named(rows, "miriam")
-    if gate is None or own is None or not gate.placed or not own.placed:
-        return None
-    as_fast = all(
-        gate.service(tail=tail) <= own.service(tail=tail) + SAME for tail in (False, True)
-    )
-    return as_fast and gate.H >= own.H - SAME
-
-
-def higher_sum(rows: Sequence[Row]) -> str | None:
-    """`miriam` or `multistream`, whichever has the higher sum; None unless both were run."""
-    multistream = _named(rows, "multistream")
-    own = [row.sum for row in rows if row.own and row.sum is not None]
-    if multistream is None or multistream.sum is None or not own:
-        return None
-    return "multistream" if multistream.sum > max(own) else "miriam"
 
 
 def targets(
@@ -93,7 +41,7 @@ def targets(
         if own and cell.gap_us == CLOSED_LOOP_US:
             yield _above_all(cell, rows, own)
             if cell.sms == BUDGET_SMS:
-                yield _within_budget(cell, rows, own)
+                yield _within_budget(cell, rows)
     yield from map(_elastic, shares)
     yield _tail(list(cells.values()))
     yield _coordinator(list(cells.values()))
@@ -103,10 +51,21 @@ def targets(
 def _sparse(cell: Cell, rows: Sequence[Row], own: Sequence[Row]) -> str:
     best = min(own, key=_short_of_sparse)
     what = f"p99 <= {MOST_P99:.2f} with H / (1 - duty) >= {LEAST_OF_REST}"
-    others = (_named(rows, name) for name in ("gate", "multistream"))
+    others = [_named(rows, name) for name in ("gate", "multistream")]
     beside = ", ".join(f"{row.policy} {_tail_and_rest(row)}" for row in others if row is not None)
     measured = f"{best.policy} {_tail_and_rest(best)}"
-    return _line(what, cell, measured, _short_of_sparse(best) <= 0, beside)
+    lowest = _floor(rows, best, MOST_P99, tail=True)
+    return _line(what, cell, measured, _short_of_sparse(best) <= 0, beside, lowest)
+
+
+def _floor(rows: Sequence[Row], judged: Row, most: float, *, tail: bool) -> str:
+    """The floor of the cell, what ``judged`` is over it, and whether it is above ``most``."""
+    lowest = floor(rows)
+    if lowest is None:
+        return ""
+    least, found = lowest.service(tail=tail), judged.service(tail=tail)
+    missed = found > most and least > most
+    return f"{least:.2f}, {found / least:.2f} over it{', miss in the floor' if missed else ''}"
 
 
 def _short_of_sparse(row: Row) -> float:
@@ -126,24 +85,19 @@ def _above_all(cell: Cell, rows: Sequence[Row], own: Sequence[Row]) -> str:
     others = [row for row in rows if row.placed and not row.own]
     out = [r for r in others if not any(median(m) <= median(r) and m.H >= r.H for m in own)]
     measured = f"above {len(others) - len(out)} of {len(others)}"
-    beside = f"not above {', '.join(_point(row) for row in out)}" if out else ""
+    beside = f"not above {', '.join(point(row) for row in out)}" if out else ""
     return _line("miriam's frontier above every baseline's point", cell, measured, not out, beside)
 
 
-def _point(row: Row) -> str:
-    return f"{row.policy} ({row.service(tail=False):.2f}, {row.H:.2f})"
-
-
-def _within_budget(cell: Cell, rows: Sequence[Row], own: Sequence[Row]) -> str:
-    def most(chosen: Sequence[Row]) -> Row | None:
-        held = [r for r in chosen if r.placed and r.service(tail=False) <= 1 + BUDGET]
-        return max(held, key=lambda row: row.H, default=None)
-
-    best, other = most(own), most([row for row in rows if not row.own])
-    what = f"H >= {LEAST_H} with service p50 <= {1 + BUDGET:.2f}"
-    measured = "no row within it" if best is None else f"{best.policy} {best.H:.2f}"
-    beside = "" if other is None else f"best other {other.policy} {other.H:.2f}"
-    return _line(what, cell, measured, best is not None and best.H >= LEAST_H, beside)
+def _within_budget(cell: Cell, rows: Sequence[Row]) -> str:
+    own, split = _named(rows, BUDGET_ROW), _named(rows, SPLIT)
+    what = f"H >= {LEAST_H} at a budget of {BUDGET:.0%}, service p50 <= {1 + BUDGET:.2f}"
+    beside = "" if split is None or not split.placed else point(split)
+    if own is None or not own.placed:
+        return _line(what, cell, f"no verified row of {BUDGET_ROW}", None, beside)
+    reached = own.H >= LEAST_H and own.service(tail=False) <= 1 + BUDGET
+    lowest = _floor(rows, own, 1 + BUDGET, tail=False)
+    return _line(what, cell, point(own), reached, beside, lowest)
 
 
 def _elastic(row: Mapping[str, Any]) -> str:
@@ -152,14 +106,22 @@ def _elastic(row: Mapping[str, Any]) -> str:
     measured = f"{share:.0%}, {row['elastic_steps']} of {row['steps']} steps"
     verdict = "reached" if share >= LEAST_ELASTIC else "**missed**"
     what = f"at least {LEAST_ELASTIC:.0%} of the normal network's time alone in elastic steps"
-    return f"| {what} | {where} | {measured} | {verdict} |  |"
+    return f"| {what} | {where} | {measured} | {verdict} |  |  |"
 
 
 def _tail(cells: Sequence[Sequence[Row]]) -> str:
-    known = _both(cells, "gate")
-    below = sum(own.service(tail=True) < gate.service(tail=True) for own, gate in known)
-    reached = bool(known) and below == len(known)
-    return _line("service p99 below the gate's", None, f"{below} of {len(known)} cells", reached)
+    known, below, as_much = 0, 0, 0
+    for rows in cells:
+        gate, own = _named(rows, "gate"), [row for row in rows if row.own and row.placed]
+        if gate is None or not gate.placed or not own:
+            continue
+        limit = gate.service(tail=True)
+        faster = [row for row in own if row.service(tail=True) < limit]
+        known += 1
+        below += bool(faster)
+        as_much += any(row.H >= gate.H for row in faster)
+    measured = f"{below} of {known} cells, {as_much} of them with at least its H"
+    return _line("service p99 below the gate's", None, measured, 0 < known == below)
 
 
 def _coordinator(cells: Sequence[Sequence[Row]]) -> str:
@@ -185,11 +147,16 @@ def _contract(rows: Sequence[Row]) -> str:
 
 
 def _line(
-    what: str, cell: Cell | None, measured: str, reached: bool | None, beside: str = ""
+    what: str,
+    cell: Cell | None,
+    measured: str,
+    reached: bool | None,
+    beside: str = "",
+    lowest: str = "",
 ) -> str:
     where = "all" if cell is None else f"{cell.pair}, {cell.world}, {cell.gap}"
     verdict = {True: "reached", False: "**missed**", None: ""}[reached]
-    return f"| {what} | {where} | {measured} | {verdict} | {beside} |"
+    return f"| {what} | {where} | {measured} | {verdict} | {lowest} | {beside} |"
 
 
 def _named(rows: Sequence[Row], policy: str) -> Row | None:

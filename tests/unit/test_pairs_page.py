@@ -16,10 +16,11 @@ from benchmarks.mdtb_page import page as page_of_studies
 from benchmarks.pairs_chart import overhead_against_rate
 from benchmarks.pairs_headline import BEGIN, END, headline, replaced
 from benchmarks.pairs_page import page
-from benchmarks.pairs_rows import SHARES, Merged, frontier, load
-from benchmarks.pairs_verdicts import gate_is_enough, higher_sum
+from benchmarks.pairs_rows import SHARES, Merged, Row, floor, frontier, load
+from benchmarks.pairs_wins import best_within, winner
 from miriam import devices
-from miriam.coordinator import Task
+from miriam.bench.charts.style import colour
+from miriam.coordinator import Task, policies
 from miriam.kernels import GpuSpec
 
 
@@ -104,18 +105,27 @@ def line(text: str, *words: str) -> str:
     return next(x for x in text.splitlines() if all(word in x for word in words))
 
 
-def test_cells_are_merged_over_reports_and_a_row_that_occurs_again_is_replaced(
-    tmp_path: Path,
-) -> None:
-    first = written(tmp_path, "a.json", [entry("gate", 2.0, 2.0, 0.1), *CLOSED[:2]])
-    again = written(tmp_path, "b.json", [entry("gate", 1.5, 2.0, 0.2)])
-    other_day = written(tmp_path, "c.json", [entry("gate", 1.5, 2.0, 0.2)], date="2026-12-01")
-    found = load([first, again, other_day])
-    assert [len(rows) for rows in found.cells.values()] == [3, 1]
-    assert found.replaced == 1
-    gate = next(row for row in found.rows if row.policy == "gate")
-    assert gate.service50 == 1.5
-    assert "1 rows were measured again" in page(found)
+def test_a_cell_that_is_in_two_reports_is_refused(tmp_path: Path) -> None:
+    first = written(tmp_path, "a.json", CLOSED)
+    again = written(tmp_path, "b.json", [entry("tally", 1.5, 2.0, 0.2)], date="2026-12-01")
+    with pytest.raises(SystemExit, match=r"b.json: c \+ n, 32 SMs, closed loop is in .*a.json too"):
+        load([first, again])
+    with pytest.raises(SystemExit, match="leave one of them out"):
+        load([first, first])
+    elsewhere = written(tmp_path, "c.json", [entry("gate", 1.5, 2.0, 0.2, world="cuda:0:8")])
+    assert [len(rows) for rows in load([first, elsewhere]).cells.values()] == [5, 1]
+
+
+def test_mps_has_its_own_report_and_joins_its_cell(tmp_path: Path) -> None:
+    mps: dict[str, Any] = {"worlds": [], "reason": None, "arguments": ""}
+    rows = [entry("mps", 1.3, 1.4, 0.8)]
+    files = [written(tmp_path, "a.json", CLOSED), written(tmp_path, "m.json", rows, mps=mps)]
+    merged = load(files)
+    (cell,) = merged.cells.values()
+    assert [row.policy for row in cell][-1] == "mps"
+    assert "G, from data/a.json, data/m.json." in page(merged)
+    with pytest.raises(SystemExit, match="leave one of them out"):
+        load([*files, written(tmp_path, "n.json", rows, mps=mps)])
 
 
 def test_the_page_has_the_commands_that_make_it_again(merged: Merged) -> None:
@@ -138,28 +148,116 @@ def test_the_frontier_holds_what_nothing_beats_and_leaves_sequential_out(merged:
     assert [row.policy for row in frontier(sparse, tail=True)] == ["gate", "multistream"]
 
 
-def test_it_is_said_where_the_gate_is_enough_and_where_multistream_has_the_higher_sum(
-    merged: Merged,
-) -> None:
+def rows_of(folder: Path, *entries: dict[str, Any]) -> list[Row]:
+    return list(load([written(folder, "rows.json", list(entries))]).rows)
+
+
+def test_best_within_a_bound_is_the_highest_rate_whose_p99_keeps_it(merged: Merged) -> None:
     closed, sparse = merged.cells.values()
-    assert (gate_is_enough(closed), gate_is_enough(sparse)) == (False, True)
-    # 1 / 1.6 + 0.9 against 1 / 1.18 + 0.55, and 1 / 1.6 + 0.97 against 1 / 1.05 + 0.95.
-    assert (higher_sum(closed), higher_sum(sparse)) == ("multistream", "miriam")
-    assert gate_is_enough(closed[:2]) is None
+    assert [winner(closed, bound) for bound in (1.1, 1.2, 1.3, 2.0)] == [
+        "none",
+        "miriam",
+        "miriam",
+        "multistream",
+    ]
+    best = best_within(closed, 1.3)
+    assert best is not None and best.policy == "miriam:budget=0.2"
+    assert [winner(sparse, bound) for bound in (1.05, 1.1, 2.0)] == ["gate", "gate", "multistream"]
+
+
+def test_of_policies_that_bring_the_same_the_simplest_is_best(tmp_path: Path) -> None:
+    own = entry("miriam-measured:budget=0.1", 1.0, 1.0, 0.509)
+    host, split = entry("miriam-host", 1.0, 1.0, 0.5), entry("partition", 1.0, 1.0, 0.5)
+    gate, streams = entry("gate", 1.0, 1.0, 0.5), entry("multistream", 1.0, 1.0, 0.5)
+    assert winner(rows_of(tmp_path, own), 1.1) == "miriam"
+    assert winner(rows_of(tmp_path, own, host), 1.1) == "other"
+    assert winner(rows_of(tmp_path, own, gate, split), 1.1) == "gate"
+    assert winner(rows_of(tmp_path, own, gate, streams), 1.1) == "multistream"
+    more = own | {"normal": [{"task": "n", "H": 0.52}]}
+    assert winner(rows_of(tmp_path, more, host, gate, streams), 1.1) == "miriam"
+
+
+def test_the_page_begins_with_who_wins_where(merged: Merged) -> None:
     text = page(merged)
-    assert line(text, "| 32 SMs | closed loop | 1 |").endswith("| 1 | 1 | 1 | 0 | 1 |")
-    assert line(text, "| 32 SMs | 4 ms | 1 |").endswith("| 1 | 0 | 0 | 1 | 0 |")
+    assert text.index("## Who wins where") < text.index("](pairs-h200.png)")
+    counted = "| 0 / 1 / 1 | 0 / 0 / 0 | 0 / 0 / 0 | 0 / 0 / 0 | 1 / 0 / 0 |"
+    assert f"| 32 SMs | closed loop | 1 {counted}" in text
+    assert "| all | all | 2 | 0 / 1 / 1 | 1 / 1 / 1 |" in text
+    named = "none | miriam 0.30 | miriam:budget=0.2 0.55"
+    assert f"| 32 SMs | closed loop | c + n | 1.00, 1.00 | {named} |" in text
+    assert "| 32 SMs | 4 ms | c + n | - | gate 0.96 | gate 0.96 | gate 0.96 |" in text
+    points = "miriam (1.10, 0.30), miriam:budget=0.2 (1.18, 0.55), multistream (1.60, 0.90)"
+    assert f"| 32 SMs | closed loop | c + n | 1.00 | {points} |" in text
 
 
 def test_each_target_says_what_was_measured_and_whether_it_is_reached(merged: Merged) -> None:
     text = page(merged)
-    assert "| miriam 1.08, 0.97 | reached | gate 1.05, 0.98" in line(text, "H / (1 - duty) >=")
+    assert "| miriam 1.08, 0.97 | reached |  | gate 1.05, 0.98" in line(text, "H / (1 - duty) >=")
     above = line(text, "miriam's frontier above")
-    assert "| above 1 of 2 | **missed** | not above multistream (1.60, 0.90) |" in above
-    assert "| miriam:budget=0.2 0.55 | reached | best other gate 0.20" in line(text, "H >= 0.5")
-    assert "| 1 of 2 cells | **missed** |" in line(text, "below the gate's")
+    assert "| above 1 of 2 | **missed** |  | not above multistream (1.60, 0.90) |" in above
+    below = line(text, "below the gate's")
+    assert "| 1 of 2 cells, 1 of them with at least its H | **missed** |" in below
     assert "| not run |" in line(text, "miriam-host")
     assert "| 8 rows, 0 not verified | **missed** |" in line(text, "at least 150 rows")
+
+
+@pytest.mark.parametrize(
+    ("over", "h", "verdict"),
+    [(1.19, 0.5, "reached"), (1.19, 0.49, "**missed**"), (1.21, 0.6, "**missed**")],
+)
+def test_the_budget_is_judged_on_the_plan_that_was_measured_for_it(
+    tmp_path: Path, over: float, h: float, verdict: str
+) -> None:
+    measured = entry("miriam-measured:budget=0.2", over, over, h)
+    split = entry("partition", 1.17, 1.2, 0.34)
+    text = page(load([written(tmp_path, "a.json", [*CLOSED, measured, split])]))
+    said = (
+        f"miriam-measured:budget=0.2 ({over:.2f}, {h:.2f}) | {verdict} | 1.00, {over:.2f} over it"
+    )
+    assert f"| {said} | partition (1.17, 0.34) |" in line(text, "at a budget of 20%")
+    without = page(load([written(tmp_path, "b.json", [*CLOSED, split])]))
+    assert "| no verified row of miriam-measured:budget=0.2 |  |" in without
+
+
+def test_a_floor_is_the_service_of_sequential_and_says_which_misses_it_explains(
+    tmp_path: Path,
+) -> None:
+    lowest = entry("sequential", 1.2, 1.25, 0.5, 4_000.0)
+    own = entry("miriam-measured:budget=0.05", 1.26, 1.3, 0.96, 4_000.0)
+    merged = load([written(tmp_path, "a.json", [own, lowest])])
+    text = page(merged)
+    over = "| **missed** | 1.25, 1.04 over it, miss in the floor |"
+    assert over in line(text, "H / (1 - duty) >=")
+    assert "| c + n | miriam-measured:budget=0.05 | 1.26 | 1.30 | 1.05 | 1.04 |" in text
+    assert "| 32 SMs | 4 ms | c + n | 1.20, 1.25 | none | none |" in text
+    found = floor(merged.rows)
+    assert found is not None and found.policy == "sequential"
+    wrong = lowest | {"verified": False}
+    assert floor(load([written(tmp_path, "b.json", [own, wrong])]).rows) is None
+
+
+def test_the_papers_form_and_the_ablations_are_not_judged_as_miriam(tmp_path: Path) -> None:
+    names = (
+        "miriam",
+        "miriam:budget=0",
+        "miriam-measured:budget=0.1",
+        "miriam-host",
+        "miriam-grid",
+    )
+    rows = rows_of(tmp_path, *(entry(name, 1.0, 1.0, 0.5) for name in names))
+    assert [row.own for row in rows] == [True, True, True, False, False]
+
+
+def test_names_of_captured_networks_are_as_they_were_given(tmp_path: Path) -> None:
+    torch = entry("miriam-measured:budget=0.1", 1.1, 1.15, 0.5)
+    torch["critical"]["task"] = "torch:resnet18"
+    torch["normal"][0]["task"] = "torch:vgg16@4"
+    options = ASKED | {"workloads": ["torch:resnet18+torch:vgg16@4"]}
+    merged = load([written(tmp_path, "a.json", [torch], options=options)])
+    text = page(merged)
+    assert "| torch:resnet18 + torch:vgg16@4 | - | none | miriam-measured:budget=0.1 0.50 |" in text
+    assert "--pair torch:resnet18+torch:vgg16@4" in text
+    assert overhead_against_rate(merged.cells, "G", tail=True).startswith(b"\x89PNG")
 
 
 def test_the_share_of_elastic_steps_is_a_target(tmp_path: Path) -> None:
@@ -184,7 +282,7 @@ def gpu(name: str) -> GpuSpec:
 def test_a_row_shows_its_figures_and_an_output_that_was_wrong(tmp_path: Path) -> None:
     wrong = entry("gate", 1.04, 1.05, 0.96, 4_000.0, verified=False)
     text = page(load([written(tmp_path, "a.json", [SPARSE[0], wrong])]))
-    numbers = "1.05 | 1.08 | 1.05 | 1.08 | 0.95 | 0.97 | 12.3 | 1000 | 1 % | yes | x |"
+    numbers = "1.05 | 1.08 | - | - | 1.05 | 1.08 | 0.95 | 0.97 | 12.3 | 1000 | 1 % | yes | x |"
     assert f"| c + n | miriam | {numbers}" in text
     assert line(text, "|  | gate |").endswith("| **NO** |  |")
     assert "2 rows, 1 not verified" in text
@@ -194,7 +292,7 @@ def test_a_policy_that_completed_nothing_is_no_point(tmp_path: Path) -> None:
     nothing = entry("vacate", 1.0, 1.0, 0.5)
     nothing["critical"] |= dict.fromkeys(("p50_us", "p99_us", "service_p50_us", "service_p99_us"))
     found = load([written(tmp_path, "a.json", [*CLOSED, nothing])])
-    assert "| vacate | - | - | - | - | 0.50 |" in page(found)
+    assert "| vacate | - | - | - | - | - | - | 0.50 |" in page(found)
     assert "vacate" not in [row.policy for row in frontier(found.rows)]
 
 
@@ -232,13 +330,21 @@ def test_the_chart_is_a_png(merged: Merged, tail: bool) -> None:
     assert overhead_against_rate(merged.cells, "G", tail=tail).startswith(b"\x89PNG")
 
 
+def test_every_policy_has_a_colour_of_its_own() -> None:
+    known = [*policies.names(), "miriam-measured", "mps"]
+    colours = {name: colour(name) for name in known}
+    assert len(set(colours.values())) == len(colours)
+    assert colour("no such policy") not in colours.values()
+
+
 def test_the_headline_counts_cells_and_takes_medians_over_pairs(tmp_path: Path) -> None:
     other = [entry("miriam", 1.1, 1.6, 0.5, workload="d+n")]
     other[0]["critical"]["task"] = "d"
     text = headline(load([written(tmp_path, "a.json", [*CLOSED, *SPARSE, *other])]))
     assert "9 rows, 9 of them" in text
-    assert "Of 3 cells" in text
-    assert "on\nthe frontier in 2, the plain gate is at least as good in 1" in text
+    assert "of 3 cells" in text
+    assert "| 1.1 x alone | 0 | 1 | 0 | 0 | 2 |" in text
+    assert "| 1.2 x alone | 1 | 1 | 0 | 0 | 1 |" in text
     assert "| closed loop | miriam | 1.40, 0.40 |" in text
     assert "| 4 ms | gate | 1.05, 0.96 |" in text
 

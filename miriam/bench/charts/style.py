@@ -23,6 +23,7 @@ _COLOURS = {
     "vacate": "#56B4E9",
     "tally": "#8C564B",
     "orion": "#B5A642",
+    "miriam-measured": "#66C30A",
     "miriam-fixed": "#7FCFB4",
     "miriam-host": "#004D38",
     "multistream-equal": "#F4A582",

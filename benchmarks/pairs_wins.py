@@ -1,0 +1,109 @@
+"""Who wins where: the policy that brings most within a bound on the critical network's p99."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from benchmarks.pairs_rows import Cell, Row, floor, frontier
+
+BOUNDS = (1.1, 1.2, 1.5)
+SAME = 0.01
+SIMPLER = ("multistream", "gate", "partition", "mps")
+KINDS = ("miriam", "gate", "multistream", "other", "none")
+
+COUNTS = """The question is which policy brings the normal network most while the critical one stays
+within a bound. *Best within a bound* of a cell (pair, world, gap): of all policies with a service
+p99 of at most that times the p99 alone, the one with the highest H. Where others come within
+{same:g} of that H, the simplest is named: {simpler}, then the rest, Miriam last. So Miriam
+(`miriam`, `miriam-measured`) *wins* where nothing simpler brings as much within the bound, a plain
+`gate` *is enough* where it is named, and `multistream` is *the better choice* where it is. Counts
+of cells, for bounds of {bounds} x alone:
+
+| world | gap | cells | Miriam wins | gate is enough | multi-stream | another | none within |
+|---|---|---|---|---|---|---|---|"""
+NAMES = """
+Cell by cell, with its H. The *floor* is the service p50 and p99 of `sequential`: nothing runs
+beside the critical network, but the caches are as the normal one left them.
+
+| world | gap | pair | floor | {bounds} |
+|---|---|---|---|{columns}"""
+FRONTIERS = """
+The frontier of each cell, the rows that no other one beats in both service p50 and H, from the
+fastest critical network on: policy (service p50, H).
+
+| world | gap | pair | floor p50 | frontier |
+|---|---|---|---|---|"""
+
+
+def best_within(rows: Sequence[Row], bound: float) -> Row | None:
+    """The row with the highest H and a p99 within ``bound``; of equal ones the simplest."""
+    within = [row for row in rows if row.placed and row.service(tail=True) <= bound]
+    most = max((row.H for row in within), default=0.0)
+    near = [row for row in within if most - row.H <= SAME]
+    return min(near, key=lambda row: (_rank(row), -row.H), default=None)
+
+
+def winner(rows: Sequence[Row], bound: float) -> str:
+    """Which of ``KINDS`` is best within ``bound``."""
+    best = best_within(rows, bound)
+    if best is None:
+        return "none"
+    if best.own:
+        return "miriam"
+    return best.base if best.base in KINDS else "other"
+
+
+def who_wins(cells: dict[Cell, list[Row]]) -> Iterator[str]:
+    """Counts per world and gap, then each cell."""
+    yield COUNTS.format(
+        same=SAME,
+        simpler=", ".join(f"`{name}`" for name in SIMPLER),
+        bounds=" / ".join(f"{bound:g}" for bound in BOUNDS),
+    )
+    for place in dict.fromkeys((cell.world, cell.gap) for cell in cells):
+        here = [rows for cell, rows in cells.items() if (cell.world, cell.gap) == place]
+        yield f"| {' | '.join([*place, str(len(here)), *_counts(here)])} |"
+    if len({(cell.world, cell.gap) for cell in cells}) > 1:
+        yield f"| all | all | {len(cells)} | {' | '.join(_counts(list(cells.values())))} |"
+    within = " | ".join(f"within {bound:g}" for bound in BOUNDS)
+    yield NAMES.format(bounds=within, columns="---|" * len(BOUNDS))
+    for cell, rows in cells.items():
+        best = " | ".join(_brings(best_within(rows, bound)) for bound in BOUNDS)
+        yield f"| {cell.world} | {cell.gap} | {cell.pair} | {_floor(rows)} | {best} |"
+
+
+def frontiers(cells: dict[Cell, list[Row]]) -> Iterator[str]:
+    """The frontier of each cell, and its floor."""
+    yield FRONTIERS
+    for cell, rows in cells.items():
+        lowest = floor(rows)
+        least = "-" if lowest is None else f"{lowest.service(tail=False):.2f}"
+        best = ", ".join(point(row) for row in frontier(rows))
+        yield f"| {cell.world} | {cell.gap} | {cell.pair} | {least} | {best} |"
+
+
+def point(row: Row) -> str:
+    """A row as a point: its policy, service p50 and H."""
+    return f"{row.policy} ({row.service(tail=False):.2f}, {row.H:.2f})"
+
+
+def _rank(row: Row) -> int:
+    if row.own:
+        return len(SIMPLER) + 1
+    return SIMPLER.index(row.base) if row.base in SIMPLER else len(SIMPLER)
+
+
+def _counts(cells: Sequence[Sequence[Row]]) -> list[str]:
+    found = [[winner(rows, bound) for rows in cells] for bound in BOUNDS]
+    return [" / ".join(str(kinds.count(kind)) for kinds in found) for kind in KINDS]
+
+
+def _brings(row: Row | None) -> str:
+    return "none" if row is None else f"{row.policy} {row.H:.2f}"
+
+
+def _floor(rows: Sequence[Row]) -> str:
+    lowest = floor(rows)
+    if lowest is None:
+        return "-"
+    return f"{lowest.service(tail=False):.2f}, {lowest.service(tail=True):.2f}"
