@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from benchmarks.pairs_rows import CLOSED_LOOP_US, Cell, Row, frontier, gap_text
+from benchmarks.pairs_rows import CLOSED_LOOP_US, Cell, Row, floor, frontier, gap_text
 from miriam.bench.charts.style import colour, png, require_plot
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 SPARSE_US = 4_000.0
 GAPS_US = (CLOSED_LOOP_US, SPARSE_US)
 _MARKS = "osD^vP*X<>hp"
+_FLOOR = "#777777"
 _LOG_ABOVE = 2.5
 
 
@@ -64,6 +65,10 @@ def _panel(axes: Axes, cells: dict[Cell, list[Row]], pairs: Sequence[str], tail:
         line = [row.service(tail=tail) for row in best], [row.H for row in best]
         axes.plot(*line, color="#BBBBBB", linewidth=0.8, zorder=1)
         mark, fill = _mark(pairs.index(cell.pair))
+        lowest = floor(rows)
+        if lowest is not None:
+            at = lowest.service(tail=tail)
+            axes.plot(at, 0, mark, fillstyle="none", color=_FLOOR, markersize=6, clip_on=False)
         points: dict[str, list[tuple[float, float]]] = {}
         for row in (row for row in rows if row.placed):
             points.setdefault(row.base, []).append((row.service(tail=tail), row.H))
@@ -102,6 +107,7 @@ def _legend(policies: Sequence[str], pairs: Sequence[str]) -> list[object]:
         return Line2D([], [], marker=mark, linestyle="", color=tint, fillstyle=fill, label=text)
 
     found = [entry(name, "s", colour(name), "full") for name in policies]
+    found.append(entry("floor", "s", _FLOOR, "none"))
     for index, pair in enumerate(pairs):
         mark, fill = _mark(index)
         found.append(entry(pair, mark, "#444444", fill))

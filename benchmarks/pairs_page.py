@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.pairs_chart import overhead_against_rate
 from benchmarks.pairs_rows import QUEUED, Cell, Merged, Row, floor, frontier, load
 from benchmarks.pairs_verdicts import targets
-from benchmarks.pairs_wins import frontiers, who_wins
+from benchmarks.pairs_wins import each_cell, frontiers, who_wins
 
 CHARTS = {False: Path("docs/results/pairs-h200.png"), True: Path("docs/results/pairs-h200-p99.png")}
 
@@ -29,7 +29,7 @@ HEAD = """# Pairs on a GPU: every policy and baseline, measured
 
 A critical network beside a normal one on one GPU, under every policy that was run; {count} rows,
 {verified} of them with every output equal, bit for bit, to that of the same network alone. *H* is
-the normal network's rate / its rate alone; p50 and p99 are over the same alone.
+the normal network's rate / its rate alone; p50 and p99 are over the same percentile alone.
 
 ## Who wins where
 
@@ -40,7 +40,9 @@ the normal network's rate / its rate alone; p50 and p99 are over the same alone.
 ![Critical overhead, p99, against the normal network's rate]({tail})
 
 Each point is a policy, each mark a pair; further left and further up is better. A grey line joins
-the policies of a pair that no other one beats in both, a coloured one the settings of a policy.
+the policies of a pair that no other one beats in both, a coloured one the settings of a policy. The
+hollow marks at the bottom are the pairs' floors.
+{cells}
 {frontiers}
 
 ## How it was measured
@@ -157,6 +159,7 @@ def head(merged: Merged) -> str:
         count=len(merged.rows),
         verified=sum(row.verified is True for row in merged.rows),
         wins="\n".join(who_wins(merged.cells)),
+        cells="\n".join(each_cell(merged.cells)),
         frontiers="\n".join(frontiers(merged.cells)),
         runs="\n".join(_runs(merged)),
         median=CHARTS[False].name,

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from benchmarks.pairs_rows import Cell, Row, floor, frontier
 
 BOUNDS = (1.1, 1.2, 1.5)
 SAME = 0.01
 SIMPLER = ("multistream", "gate", "partition", "mps")
-KINDS = ("miriam", "gate", "multistream", "other", "none")
+NAMED = 1.2
+"""The bound for which cells are named at the top."""
 
 COUNTS = """The question is which policy brings the normal network most while the critical one stays
 within a bound. *Best within a bound* of a cell (pair, world, gap): of all policies with a service
 p99 of at most that times the p99 alone, the one with the highest H. Where others come within
-{same:g} of that H, the simplest is named: {simpler}, then the rest, Miriam last. So Miriam
-(`miriam`, `miriam-measured`) *wins* where nothing simpler brings as much within the bound, a plain
-`gate` *is enough* where it is named, and `multistream` is *the better choice* where it is. Counts
-of cells, for bounds of {bounds} x alone:
+{same:g} of that H, the simplest is named:
+{simpler},
+then the rest, Miriam last. So Miriam (`miriam`, `miriam-measured`) *wins* where nothing simpler
+brings as much within the bound, a plain `gate` *is enough* where it is named, and `multistream` is
+the better choice where it is. Counts of cells, for bounds of {bounds} x alone:
 
 | world | gap | cells | Miriam wins | gate is enough | multi-stream | another | none within |
 |---|---|---|---|---|---|---|---|"""
-NAMES = """
+KINDS = {
+    "miriam": "Miriam wins",
+    "gate": "a plain gate is enough",
+    "multistream": "multi-stream is the better choice",
+    "other": "another policy is best",
+    "none": "no policy is within the bound",
+}
+CELLS = """
 Cell by cell, with its H. The *floor* is the service p50 and p99 of `sequential`: nothing runs
 beside the critical network, but the caches are as the normal one left them.
 
@@ -54,7 +64,7 @@ def winner(rows: Sequence[Row], bound: float) -> str:
 
 
 def who_wins(cells: dict[Cell, list[Row]]) -> Iterator[str]:
-    """Counts per world and gap, then each cell."""
+    """Counts per world and gap, then the names of the cells for one bound."""
     yield COUNTS.format(
         same=SAME,
         simpler=", ".join(f"`{name}`" for name in SIMPLER),
@@ -65,8 +75,17 @@ def who_wins(cells: dict[Cell, list[Row]]) -> Iterator[str]:
         yield f"| {' | '.join([*place, str(len(here)), *_counts(here)])} |"
     if len({(cell.world, cell.gap) for cell in cells}) > 1:
         yield f"| all | all | {len(cells)} | {' | '.join(_counts(list(cells.values())))} |"
+    yield f"\nThe cells for {NAMED:g} x alone:\n"
+    for kind, title in KINDS.items():
+        here = {cell: rows for cell, rows in cells.items() if winner(rows, NAMED) == kind}
+        names = _policies(here.values()) if kind == "other" else _names(here)
+        yield f"- {title}: {names or 'nowhere'}."
+
+
+def each_cell(cells: dict[Cell, list[Row]]) -> Iterator[str]:
+    """What is best in each cell within each bound, and the cell's floor."""
     within = " | ".join(f"within {bound:g}" for bound in BOUNDS)
-    yield NAMES.format(bounds=within, columns="---|" * len(BOUNDS))
+    yield CELLS.format(bounds=within, columns="---|" * len(BOUNDS))
     for cell, rows in cells.items():
         best = " | ".join(_brings(best_within(rows, bound)) for bound in BOUNDS)
         yield f"| {cell.world} | {cell.gap} | {cell.pair} | {_floor(rows)} | {best} |"
@@ -96,6 +115,19 @@ def _rank(row: Row) -> int:
 def _counts(cells: Sequence[Sequence[Row]]) -> list[str]:
     found = [[winner(rows, bound) for rows in cells] for bound in BOUNDS]
     return [" / ".join(str(kinds.count(kind)) for kinds in found) for kind in KINDS]
+
+
+def _policies(cells: Iterable[Sequence[Row]]) -> str:
+    best = [best_within(rows, NAMED) for rows in cells]
+    counts = Counter(row.base for row in best if row is not None)
+    return ", ".join(f"{name} in {count}" for name, count in counts.most_common())
+
+
+def _names(cells: Iterable[Cell]) -> str:
+    pairs: dict[str, list[str]] = {}
+    for cell in cells:
+        pairs.setdefault(f"{cell.world}, {cell.gap}", []).append(cell.pair)
+    return "; ".join(f"{place} ({', '.join(names)})" for place, names in pairs.items())
 
 
 def _brings(row: Row | None) -> str:

@@ -171,6 +171,7 @@ def test_of_policies_that_bring_the_same_the_simplest_is_best(tmp_path: Path) ->
     gate, streams = entry("gate", 1.0, 1.0, 0.5), entry("multistream", 1.0, 1.0, 0.5)
     assert winner(rows_of(tmp_path, own), 1.1) == "miriam"
     assert winner(rows_of(tmp_path, own, host), 1.1) == "other"
+    assert "- another policy is best: miriam-host in 1." in page(load([tmp_path / "rows.json"]))
     assert winner(rows_of(tmp_path, own, gate, split), 1.1) == "gate"
     assert winner(rows_of(tmp_path, own, gate, streams), 1.1) == "multistream"
     more = own | {"normal": [{"task": "n", "H": 0.52}]}
@@ -183,6 +184,9 @@ def test_the_page_begins_with_who_wins_where(merged: Merged) -> None:
     counted = "| 0 / 1 / 1 | 0 / 0 / 0 | 0 / 0 / 0 | 0 / 0 / 0 | 1 / 0 / 0 |"
     assert f"| 32 SMs | closed loop | 1 {counted}" in text
     assert "| all | all | 2 | 0 / 1 / 1 | 1 / 1 / 1 |" in text
+    assert "- Miriam wins: 32 SMs, closed loop (c + n)." in text
+    assert "- a plain gate is enough: 32 SMs, 4 ms (c + n)." in text
+    assert "- multi-stream is the better choice: nowhere." in text
     named = "none | miriam 0.30 | miriam:budget=0.2 0.55"
     assert f"| 32 SMs | closed loop | c + n | 1.00, 1.00 | {named} |" in text
     assert "| 32 SMs | 4 ms | c + n | - | gate 0.96 | gate 0.96 | gate 0.96 |" in text
