@@ -8,7 +8,7 @@ into *units*: a long step, or short steps behind one gate.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -80,77 +80,3 @@ def is_long(step_ns: Sequence[int], unit: Steps) -> bool:
     """Whether ``unit`` is one step that is worth an elastic form."""
     first, stop = unit
     return stop - first == 1 and step_ns[first] >= YIELD_TARGET_NS
-
-
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    """A grant beside a segment: what it costs a critical request, and brings the normal steps."""
-
-    segment: Steps
-    grant: Grant
-    cost_ns: float
-    gain_ns: float
-
-
-def within(
-    coruns: Iterable[CoRun], alone_ns: Mapping[Steps, int], budget: float
-) -> Mapping[Steps, Grant]:
-    """The grants of one unit by segment that bring most for a cost within ``budget``.
-
-    ``alone_ns``: of each segment; ``budget``: share of all of it. Greedy by what a further ns of
-    cost brings. Where nothing fits a budget that is not 0, the cheapest that brings anything, so
-    that the unit does not starve. Segments without a grant hold the unit.
-    """
-    left_ns = budget * sum(alone_ns.values())
-    choices = [_choice(corun, alone_ns[corun.trial.critical]) for corun in coruns]
-    useful = [choice for choice in choices if choice.gain_ns > 0]
-    steps = [
-        s for segment in alone_ns for s in _ascent([c for c in useful if c.segment == segment])
-    ]
-    steps.sort(key=lambda s: -s[0])
-    taken: dict[Steps, _Choice] = {}
-    closed: set[Steps] = set()
-    for _, choice in steps:
-        if choice.segment in closed:
-            continue
-        held = taken.get(choice.segment)
-        more_ns = choice.cost_ns - (held.cost_ns if held else 0.0)
-        if more_ns <= left_ns:
-            taken[choice.segment] = choice
-            left_ns -= more_ns
-        else:
-            # What comes next there costs still more.
-            closed.add(choice.segment)
-    if budget and not taken and useful:
-        cheapest = min(useful, key=lambda c: (c.cost_ns, -c.gain_ns))
-        taken[cheapest.segment] = cheapest
-    return {segment: choice.grant for segment, choice in taken.items()}
-
-
-def _choice(corun: CoRun, alone_ns: int) -> _Choice:
-    cost_ns = max(0.0, corun.slowdown - 1) * alone_ns
-    # As long as the segment lasts then.
-    gain_ns = corun.progress * (alone_ns + cost_ns)
-    return _Choice(corun.trial.critical, corun.trial.grant, cost_ns, gain_ns)
-
-
-def _ascent(choices: Sequence[_Choice]) -> list[tuple[float, _Choice]]:
-    """From nothing upwards, each with the gain per cost of going there from the one before."""
-    found: list[tuple[float, _Choice]] = []
-    cost_ns = gain_ns = 0.0
-    left = list(choices)
-    while left:
-        left = [c for c in left if c.gain_ns > gain_ns]
-        if not left:
-            break
-        rate, best = max(
-            ((_rate(c.gain_ns - gain_ns, c.cost_ns - cost_ns), c) for c in left),
-            key=lambda pair: (pair[0], pair[1].gain_ns),
-        )
-        found.append((rate, best))
-        cost_ns, gain_ns = max(cost_ns, best.cost_ns), best.gain_ns
-    return found
-
-
-def _rate(gain_ns: float, cost_ns: float) -> float:
-    return gain_ns / cost_ns if cost_ns > 0 else float("inf")

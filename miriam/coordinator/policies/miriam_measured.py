@@ -3,9 +3,10 @@
 Before the first request the device runs every unit of a normal request (a long step, or short
 steps behind one gate) beside every segment of a critical one, under a few grants, and measures how
 much slower the one gets and how far the other comes (corun.py). Each unit then gets the grants that
-bring it most while they cost the critical request no more than ``budget`` of its time alone; what
-does not fit is held. The design space is that of arXiv 2307.04339 (section 2), pruned further: what
-a grant costs depends on caches, queues and bandwidth as much as on the places that Eq. 2 counts.
+bring it most while they cost the critical request no more than ``budget`` of its time alone
+(budget.py); what does not fit is held, and runs in the pauses between critical requests. The design
+space is that of arXiv 2307.04339 (section 2), pruned further: what a grant costs depends on caches,
+queues and bandwidth as much as on the places that Eq. 2 counts.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from miriam.coordinator.corun import CoRun, Trial, is_long, segments, units, within
+from miriam.coordinator.budget import Stretch, within
+from miriam.coordinator.corun import CoRun, Trial, is_long, segments, units
 from miriam.coordinator.gates import gate_levels
+from miriam.coordinator.leftover import TimedStep
 from miriam.coordinator.plan import (
     CLOSED,
     ORDERED,
@@ -36,6 +39,9 @@ _SHARES = (1.0, 0.5, 0.25)
 """Blocks of a limited grant per SM; a grant of more than one per SM was hardly ever cheaper than
 no limit at all."""
 
+
+WRITE_NS = 8_000
+"""Until a control write has arrived (docs/results/device.md)."""
 
 FOLDED_FROM_NS = 100_000
 """A second form in a step's graph costs a node of it, 1 us, also where nothing runs beside it."""
@@ -100,17 +106,54 @@ class MiriamMeasured:
                 "choose a device cuda:<GPU>, or the policy miriam, which estimates",
             )
         critical_ns, normal_ns = mix.step_ns[critical], mix.step_ns[normal]
-        alone_ns = {s: sum(critical_ns[slice(*s)]) for s in segments(critical_ns)}
         by_unit: dict[Steps, list[CoRun]] = {unit: [] for unit in units(normal_ns)}
         for corun in mix.coruns[critical, normal]:
             by_unit[corun.trial.normal].append(corun)
-        budget = self.budget / len(mix.normal)
+        budget_ns = self.budget * sum(critical_ns) / len(mix.normal)
         table = [[CLOSED] * len(normal_ns) for _ in critical_ns]
         for unit, coruns in by_unit.items():
-            for segment, grant in within(coruns, alone_ns, budget).items():
-                for step in range(*segment):
-                    table[step][slice(*unit)] = [grant] * (unit[1] - unit[0])
+            column = _column(critical_ns, coruns, budget_ns, self._leaves_ns(mix, normal, unit))
+            for step, grant in enumerate(column):
+                table[step][slice(*unit)] = [grant] * (unit[1] - unit[0])
         return tuple(map(tuple, table))
+
+    def _leaves_ns(self, mix: Mix, task: int, unit: Steps) -> float:
+        """How long before a segment ends ``unit`` has to be told to be gone by then."""
+        steps, step_ns = mix.tasks[task].program.steps, mix.step_ns[task]
+        first, stop = unit
+        if is_long(step_ns, unit) and steps[first].rigid is None:
+            return WRITE_NS + TimedStep(steps[first], step_ns[first]).block_ns(mix.gpu)
+        return WRITE_NS + sum(step_ns[first:stop])
+
+
+def _column(
+    critical_ns: Sequence[int], coruns: Sequence[CoRun], budget_ns: float, leaves_ns: float
+) -> list[Grant]:
+    """The grants of one unit, by critical step."""
+    ranges = segments(critical_ns)
+    ends = [_leaving_from(critical_ns, segment, leaves_ns) for segment in ranges]
+    stretches = []
+    for (first, stop), end in zip(ranges, ends, strict=True):
+        alone_ns = sum(critical_ns[first:stop])
+        stretches.append(Stretch((first, stop), alone_ns, sum(critical_ns[first:end]) / alone_ns))
+    grants = within(coruns, stretches, budget_ns)
+    column: list[Grant] = []
+    for place, ((first, stop), end) in enumerate(zip(ranges, ends, strict=True)):
+        grant, following = grants[place], grants[min(place + 1, len(grants) - 1)]
+        if following.blocks >= grant.blocks:
+            end = stop
+        column += [grant] * (end - first) + [following] * (stop - end)
+    return column
+
+
+def _leaving_from(critical_ns: Sequence[int], segment: Steps, leaves_ns: float) -> int:
+    """The last step of ``segment`` before which ``leaves_ns`` and more are left of it."""
+    first, stop = segment
+    step, left_ns = stop, 0
+    while step > first and left_ns < leaves_ns:
+        step -= 1
+        left_ns += critical_ns[step]
+    return step
 
 
 def _grants(
