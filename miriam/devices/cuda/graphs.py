@@ -6,7 +6,9 @@ on a branch beside it. In a normal graph a step is one of::
     original                              level 0
     gate, original                        level 1
     yield form, gate, yield form          level 2 and 3; the second one is not stopped again
-    yield form, check, WHILE {gate, yield form, check}      the same for long steps, without end
+    yield form, check, WHILE {gate, yield form, check}      the same without end, for long steps,
+                                      and for those that may be granted a part of their blocks: a
+                                      form that is not stopped does not keep to a part either
 
 Blocks that are asked to leave do so at once, and what they leave is picked up behind the gate.
 """
@@ -274,7 +276,8 @@ class _Recorder:
             place.original.submit(lane.stream, place.step, self._arguments)
             return
         self._forms(lane.stream)
-        if place.alone_ns < WHILE_FROM_NS:
+        limited = place.words is not None and place.words.limited
+        if place.alone_ns < WHILE_FROM_NS and not limited:
             self._gate(lane.stream, resuming=True)
             self._form(lane.stream, 0, stoppable=False)
             return

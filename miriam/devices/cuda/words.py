@@ -39,12 +39,13 @@ class StepWords:
     """The words of one step of one normal request: the first one's index in a row.
 
     ``threads``: of each form, the original's first. ``elastic``: whether it can be stopped; else
-    its one word opens its gate.
+    its one word opens its gate. ``limited``: whether it may be granted a part of its blocks.
     """
 
     index: int
     threads: tuple[int, ...]
     elastic: bool
+    limited: bool = False
 
 
 class Layout:
@@ -81,15 +82,15 @@ class Layout:
             if normal == task
             for row in table
         }
-        limited = [g for g in grants if 0 < g.blocks < kernel.blocks]
+        limited = any(0 < g.blocks < kernel.blocks for g in grants)
         # Short steps are worth an elastic form only where they may hold a part of their blocks.
         elastic = work.rigid is None and (
-            plan.alone >= Level.YIELD or (plan.level >= Level.YIELD and bool(limited))
+            plan.alone >= Level.YIELD or (plan.level >= Level.YIELD and limited)
         )
         if not elastic:
             return StepWords(index, (kernel.threads,), False)
         fewer = {g.threads for g in grants if g.blocks and g.threads} - {kernel.threads}
-        return StepWords(index, (kernel.threads, *sorted(fewer, reverse=True)), True)
+        return StepWords(index, (kernel.threads, *sorted(fewer, reverse=True)), True, limited)
 
     def idle(self) -> Row:
         """The row of a critical request that does not run."""
