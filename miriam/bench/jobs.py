@@ -30,7 +30,8 @@ class Job:
 
     ``workload`` names the random streams. ``solo``: what a task does alone, of which nothing is
     checked. ``enough``: it ends earlier when so many requests have completed. ``deep``: a closer
-    look at the first critical task (see `Deep`). ``traced``: with its timeline.
+    look at the first critical task (see `Deep`). ``traced``: with its timeline. ``timed``: for its
+    yields only (`Device.open`).
     """
 
     machine: Machine
@@ -44,6 +45,7 @@ class Job:
     enough: int | None = None
     deep: bool = False
     traced: bool = False
+    timed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,8 @@ class TaskRecord:
 class JobRecord:
     """What a job found; tasks in the job's order. ``trace``: for ui.perfetto.dev, if asked for.
 
-    ``yields``: as in `Usage`. ``drift``: the largest median latency of its first task / the
-    smallest - 1 over the parts of a run in rounds.
+    ``yields``, ``untimed``: as in `Usage`. ``drift``: the largest median latency of its first task
+    / the smallest - 1 over the parts of a run in rounds.
     """
 
     tasks: tuple[TaskRecord, ...]
@@ -75,6 +77,7 @@ class JobRecord:
     trace: bytes | None = None
     drift: float | None = None
     yields: Sample = field(default_factory=lambda: Sample(()))
+    untimed: bool = False
 
 
 @dataclass(slots=True)
@@ -120,7 +123,8 @@ class Workshop:
                 checker.check(done, request.ordinal)
             passed(done.finish_ns / job.window_ns)
 
-        with closing(device.open(tasks, policies.get(job.policy), watch)) as session:
+        policy = policies.get(job.policy)
+        with closing(device.open(tasks, policy, watch, timed=job.timed)) as session:
             driver = Driver(session, offers, watch=completed)
             record = driver.run(job.window_ns, job.enough)
         late = _late(record.usage)
@@ -128,6 +132,7 @@ class Workshop:
             tasks=_tasks(record, beside),
             achieved_occupancy=record.usage.achieved_occupancy,
             yields=Sample.of(record.usage.yields_ns),
+            untimed=record.usage.untimed,
             verified=checker.verdict if not late else False,
             faults=(*checker.faults, *late),
             deep=look.result() if look else None,

@@ -15,6 +15,9 @@ from miriam.bench.metrics import Sample
 
 ROUNDS = 4
 
+TIMED_NS = 150_000_000
+"""How long a job runs once more where its yields were not timed."""
+
 
 class InRounds:
     """One job after the other in this process, each in ``ROUNDS`` parts of its window."""
@@ -35,7 +38,9 @@ class InRounds:
                     parts[index].append(self._part(jobs[index]))
                     shares[index] = min(1.0, (turn + 1) / ROUNDS)
                     self._observer.passed(shares)
-        records = [merged(found) for found in parts]
+        records = [
+            self._with_yields(job, merged(found)) for job, found in zip(jobs, parts, strict=True)
+        ]
         for job, record in zip(jobs, records, strict=True):
             self._observer.finished(job, record)
         return records
@@ -44,6 +49,20 @@ class InRounds:
         enough = job.enough and -(-job.enough // ROUNDS)
         part = replace(job, window_ns=max(1, job.window_ns // ROUNDS), enough=enough)
         return self._workshop.run(part)
+
+    def _with_yields(self, job: Job, record: JobRecord) -> JobRecord:
+        """``record`` with the yields of a timed run, whose latencies do not count."""
+        if not record.untimed:
+            return record
+        window_ns = min(job.window_ns, TIMED_NS)
+        timed = self._workshop.run(replace(job, window_ns=window_ns, timed=True))
+        return replace(
+            record,
+            yields=timed.yields,
+            untimed=timed.untimed,
+            verified=record.verified and timed.verified,
+            faults=(*record.faults, *timed.faults),
+        )
 
 
 def merged(parts: Sequence[JobRecord]) -> JobRecord:
@@ -54,6 +73,7 @@ def merged(parts: Sequence[JobRecord]) -> JobRecord:
     return replace(
         parts[0],
         tasks=tuple(_merged(column) for column in columns),
+        untimed=any(part.untimed for part in parts),
         achieved_occupancy=sum(part.achieved_occupancy for part in parts) / len(parts),
         yields=Sample.of(value for part in parts for value in part.yields.values),
         verified=all(verdicts) if verdicts else None,

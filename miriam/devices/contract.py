@@ -41,12 +41,14 @@ class Usage:
     ``busy_share``: mean share of the SMs with at least one resident block. ``yields_ns``: per
     critical request beside which the plan in use held every normal step, from its announcement
     until all normal work had left; empty under other plans, and where it is not known.
+    ``untimed``: normal work was made to leave, but it takes a session that is ``timed`` to know.
     ``late_gates``: how many gates opened because their time was up, and not their grant.
     """
 
     achieved_occupancy: float
     busy_share: float
     yields_ns: tuple[int, ...] = ()
+    untimed: bool = False
     late_gates: int = 0
 
 
@@ -89,6 +91,14 @@ class Device(Protocol):
         """The GPU that policies plan for."""
 
     def open(
-        self, tasks: Sequence[Task], policy: Policy, observers: Sequence[Observer] = ()
+        self,
+        tasks: Sequence[Task],
+        policy: Policy,
+        observers: Sequence[Observer] = (),
+        *,
+        timed: bool = False,
     ) -> Session:
-        """Open a session for ``tasks`` under ``policy``; ``observers`` are told what happens."""
+        """Open a session for ``tasks`` under ``policy``; ``observers`` are told what happens.
+
+        ``timed``: find `Usage.yields_ns` even where that makes critical requests slower.
+        """

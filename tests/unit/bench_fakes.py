@@ -132,7 +132,12 @@ class FakeDevice:
     sessions: list[FakeSession] = field(default_factory=list)
 
     def open(
-        self, tasks: Sequence[Task], policy: Policy, observers: Sequence[Observer] = ()
+        self,
+        tasks: Sequence[Task],
+        policy: Policy,
+        observers: Sequence[Observer] = (),
+        *,
+        timed: bool = False,
     ) -> FakeSession:
         slow = 2 if policy.name == "gate" else 1
         session = FakeSession([slow * self.service_ns[task.program.name] for task in tasks])

@@ -56,13 +56,18 @@ class FakeGpu(FakeDevice):
         return made
 
     def open(
-        self, tasks: Sequence[Task], policy: Policy, observers: Sequence[Observer] = ()
+        self,
+        tasks: Sequence[Task],
+        policy: Policy,
+        observers: Sequence[Observer] = (),
+        *,
+        timed: bool = False,
     ) -> FakeSession:
         assert all(session.closed for session in self.sessions)
         assert len({id(task.program) for task in tasks}) == len(tasks)
         for task in tasks:
             assert task.in_flight <= self.recorded.get(id(task.program), (None, 99))[1]
-        return super().open(tasks, policy, observers)
+        return super().open(tasks, policy, observers, timed=timed)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from math import inf
 
 from miriam.coordinator.budget import Stretch, within
 from miriam.coordinator.corun import CoRun, Trial, is_long, segments, units
-from miriam.coordinator.gates import gate_levels
+from miriam.coordinator.gates import YIELD_TARGET_NS, gate_levels
 from miriam.coordinator.leftover import TimedStep
 from miriam.coordinator.plan import (
     CLOSED,
@@ -73,30 +73,19 @@ class MiriamMeasured:
 
     def plan(self, mix: Mix) -> Plan:
         """The grants within the budget; MissingCapabilityError where nothing was measured."""
-        tasks = [
-            TaskPlan(mix.stream_priority(i), self._steps(mix, i)) for i in range(len(mix.tasks))
-        ]
         grants = {(c, n): self._table(mix, c, n) for c in mix.critical for n in mix.normal}
+        tasks = []
+        for i, task in enumerate(mix.tasks):
+            steps = (ORDERED,) * len(task.program.steps)
+            if not task.critical:
+                tables = [table for (_, n), table in grants.items() if n == i]
+                steps = _levels(mix, i, tables)
+            tasks.append(TaskPlan(mix.stream_priority(i), steps))
         return Plan(tuple(tasks), grants)
 
     def admit(self, mix: Mix, snapshot: Snapshot) -> Sequence[Waiting]:
         """Everything that has a free stream."""
         return admit_in_flight(mix, snapshot)
-
-    def _steps(self, mix: Mix, task: int) -> tuple[StepPlan, ...]:
-        steps, step_ns = mix.tasks[task].program.steps, mix.step_ns[task]
-        if mix.tasks[task].critical:
-            return (ORDERED,) * len(steps)
-        levels = gate_levels(step_ns)
-        elastic = {
-            first
-            for first, stop in units(step_ns)
-            if is_long(step_ns, (first, stop)) and steps[first].rigid is None
-        }
-        return tuple(
-            StepPlan(Level.GRANT, Level.YIELD) if i in elastic else StepPlan(level, level)
-            for i, level in enumerate(levels)
-        )
 
     def _table(self, mix: Mix, critical: int, normal: int) -> GrantTable:
         if (critical, normal) not in mix.coruns:
@@ -124,6 +113,23 @@ class MiriamMeasured:
         if is_long(step_ns, unit) and steps[first].rigid is None:
             return WRITE_NS + TimedStep(steps[first], step_ns[first]).block_ns(mix.gpu)
         return WRITE_NS + sum(step_ns[first:stop])
+
+
+def _levels(mix: Mix, task: int, tables: Sequence[GrantTable]) -> tuple[StepPlan, ...]:
+    """How the steps of a normal task run under the grants ``tables``.
+
+    In its elastic form where it may hold a part of its blocks, or where stopping it saves more than
+    the yield target over waiting for its end.
+    """
+    steps, step_ns = mix.tasks[task].program.steps, mix.step_ns[task]
+    found = []
+    for i, level in enumerate(gate_levels(step_ns)):
+        blocks = steps[i].kernel.blocks
+        part = any(0 < row[i].blocks < blocks for table in tables for row in table)
+        saved_ns = step_ns[i] - TimedStep(steps[i], step_ns[i]).block_ns(mix.gpu)
+        elastic = steps[i].rigid is None and (part or saved_ns >= YIELD_TARGET_NS)
+        found.append(StepPlan(Level.GRANT, Level.YIELD) if elastic else StepPlan(level, level))
+    return tuple(found)
 
 
 def _column(

@@ -116,6 +116,30 @@ def add_while(stream: Any, condition: Any) -> Any:
     return body
 
 
+def add_wait(stream: Any, addresses: Sequence[int]) -> None:
+    """Wait, in what ``stream`` records, until each word at ``addresses`` was seen not to be 0.
+
+    The front end of the GPU does that, so it takes no place on an SM (CUDA driver API, "Stream
+    Memory Operations"). The bodies of conditional nodes can not have such nodes.
+    """
+    graph, dependencies = position(stream)
+    parameters = driver.CUDA_BATCH_MEM_OP_NODE_PARAMS()
+    parameters.ctx = ask(driver.cuCtxGetCurrent())
+    parameters.count, parameters.flags = len(addresses), 0
+    parameters.paramArray = [_wait(address) for address in addresses]
+    node = ask(driver.cuGraphAddBatchMemOpNode(graph, dependencies, len(dependencies), parameters))
+    move_to(stream, [node])
+
+
+def _wait(address: int) -> Any:
+    operation = driver.CUstreamBatchMemOpParams()
+    kind = driver.CUstreamBatchMemOpType.CU_STREAM_MEM_OP_WAIT_VALUE_32
+    operation.operation = operation.waitValue.operation = kind
+    operation.waitValue.address, operation.waitValue.value = address, 0xFFFF_FFFF
+    operation.waitValue.flags = int(driver.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_AND)
+    return operation
+
+
 _ASSIGN_DEFAULT = 1  # CU_GRAPH_COND_ASSIGN_DEFAULT
 
 

@@ -95,6 +95,7 @@ class CudaDevice:
         policy: Policy,
         observers: Sequence[Observer] = (),
         *,
+        timed: bool = False,
         ladder: Callable[[Mix], Sequence[Plan]] = lambda mix: (),
     ) -> CudaSession:
         """Open a session for ``tasks`` under ``policy``; all that it needs is made here.
@@ -108,7 +109,7 @@ class CudaDevice:
         mix = Mix(self.gpu, tuple(tasks), step_ns)
         if isinstance(policy, Measuring):
             mix = replace(mix, coruns=self._coruns(mix, policy))
-        return CudaSession(self, mix, policy, profiles, observers, tuple(ladder(mix)))
+        return CudaSession(self, mix, policy, profiles, observers, tuple(ladder(mix)), timed)
 
     def _coruns(self, mix: Mix, policy: Measuring) -> dict[tuple[int, int], tuple[CoRun, ...]]:
         """What ``policy`` wants to know, measured; of a captured program nothing can be."""

@@ -11,7 +11,7 @@ from miriam.errors import DeviceError, MissingCapabilityError
 os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")
 # Streams beyond this number share hardware queues, 8 by default: a critical request then waits
 # behind a gate that waits for it (measured, docs/results/device.md).
-os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
+CONNECTIONS = int(os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32"))
 
 try:
     from cuda.bindings import driver
@@ -20,7 +20,7 @@ except ImportError as error:
         "device cuda", str(error), "install miriam-gpu[cuda,elastic]"
     ) from error
 
-__all__ = ["OLDEST_DRIVER", "ask", "driver", "driver_version", "start"]
+__all__ = ["CONNECTIONS", "OLDEST_DRIVER", "ask", "driver", "driver_version", "start"]
 
 OLDEST_DRIVER = 13_000
 """CUDA 13.0: NVRTC 13 makes cubins that older drivers do not load."""

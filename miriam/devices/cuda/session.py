@@ -53,13 +53,17 @@ class CudaSession:
         profiles: Sequence[Sequence[StepProfile]],
         observers: Sequence[Observer],
         ladder: Sequence[Plan] = (),
+        timed: bool = False,
     ) -> None:
-        """``ladder``: plans that ``use`` may change to, of the same tasks and levels."""
+        """``ladder``: plans that ``use`` may change to, of the same tasks and levels.
+
+        ``timed`` as in `Device.open`.
+        """
         self._mix, self._policy, self._observers = mix, policy, observers
         self.ladder = tuple(ladder)
         plan = policy.plan(mix)
         stage = HostedStage if plan.hosted else Stage
-        self._stage = stage(device, mix, (plan, *ladder), profiles)
+        self._stage = stage(device, mix, (plan, *ladder), profiles, timed=timed)
         self._free = [list(lanes) for lanes in self._stage.lanes]
         self._requests = [0] * len(mix.tasks)
         self._waiting: dict[Waiting, _Run] = {}
@@ -142,8 +146,15 @@ class CudaSession:
             done * self._stage.warp_ns[task] for task, done in enumerate(self._busy.completed)
         )
         share = min(1.0, busy_ns / max(self.now_ns, 1))
-        yields_ns = self._stage.waits.yields_ns(self._held, self._left)
-        return Usage(min(1.0, warp_ns / busy_ns), share, yields_ns, self._stage.late_gates)
+        untimed = self._stage.in_memory
+        yields_ns = () if untimed else self._stage.waits.yields_ns(self._held, self._left)
+        return Usage(
+            achieved_occupancy=min(1.0, warp_ns / busy_ns),
+            busy_share=share,
+            yields_ns=yields_ns,
+            untimed=untimed and bool(self._held),
+            late_gates=self._stage.late_gates,
+        )
 
     def close(self) -> None:
         """Drop what still runs, within the time of its blocks; idempotent."""

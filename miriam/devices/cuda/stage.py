@@ -13,7 +13,7 @@ from miriam.coordinator import Mix, Plan
 from miriam.devices.cuda.buffers import Buffers, Runs, Staging, Weights
 from miriam.devices.cuda.clock import Clock
 from miriam.devices.cuda.code import Original
-from miriam.devices.cuda.driver import ask, driver
+from miriam.devices.cuda.driver import CONNECTIONS, ask, driver
 from miriam.devices.cuda.graphs import (
     Borders,
     Controls,
@@ -27,7 +27,7 @@ from miriam.devices.cuda.patience import drain, wait_for
 from miriam.devices.cuda.profile import StepProfile, resident_blocks
 from miriam.devices.cuda.rows import RowWrites, Table
 from miriam.devices.cuda.waits import Waits
-from miriam.devices.cuda.words import Layout
+from miriam.devices.cuda.words import OPEN, Layout
 from miriam.devices.cuda.world import World
 from miriam.errors import DeviceError, MissingCapabilityError, UsageError
 
@@ -38,6 +38,16 @@ GATE_LIMIT_NS = 10_000_000_000
 """A gate that was shut for so long opens, and is counted as late."""
 
 CLOSE_LIMIT_S = 30.0
+
+_LOOK_S = 0.001
+
+SMS_PER_GATE = 16
+"""With one normal lane per so many SMs, and more, gates are waits in memory: then the places that
+waiting kernels hold cost the critical ones more than slower gates cost the normal ones."""
+
+STREAMS_BESIDE = 4
+"""Streams of a session that are no lane's, at most. A wait in memory blocks its hardware queue, so
+no other stream of the session may share it."""
 
 STAGED_INPUTS = 8
 """How many arrays that nobody can change are kept ready to be copied, per task."""
@@ -54,9 +64,14 @@ class Stage:
         mix: Mix,
         plans: Sequence[Plan],
         profiles: Sequence[Sequence[StepProfile]],
+        *,
+        timed: bool = False,
     ) -> None:
-        """``plans``: the first one counts, the others can be used later."""
-        plan = plans[0]
+        """``plans``: the first one counts, the others can be used later.
+
+        ``timed``: gates are kernels in any case, as these write down when they were reached.
+        """
+        plan, self._timed = plans[0], timed
         self._device, self._mix, self._plan, self._profiles = device, mix, plan, profiles
         for task in range(len(mix.tasks)):
             self._borrow(task)
@@ -102,6 +117,11 @@ class Stage:
         return task in self._watched
 
     @property
+    def in_memory(self) -> bool:
+        """Whether gates are waits in memory, which write down nothing."""
+        return self._controls.in_memory
+
+    @property
     def late_gates(self) -> int:
         """How many gates opened because their time was up."""
         found = np.zeros(1, np.uint32)
@@ -114,10 +134,11 @@ class Stage:
         DeviceError where that takes longer than ``CLOSE_LIMIT_S``.
         """
         self.enter()
-        self._let_go()
+        self._abort[0] = 1
         lanes = [lane for lanes in self.lanes for lane in lanes]
         until = time.perf_counter() + CLOSE_LIMIT_S
         while not all(lane.is_idle() for lane in lanes):
+            self._open_rows()
             if time.perf_counter() > until:
                 raise DeviceError(f"requests still run {CLOSE_LIMIT_S:g} s after all gates opened")
         for lane in lanes:
@@ -130,9 +151,15 @@ class Stage:
             ask(driver.cuStreamDestroy(stream))
         self._memory.free()
 
-    def _let_go(self) -> None:
-        """Open all gates for good, by a word that needs no stream: one might wait behind a gate."""
-        self._abort[0] = 1
+    def _open_rows(self) -> None:
+        """Open what waits in memory; a critical request that is not done may still shut it again.
+
+        The other gates look at the abort word, which needs no stream: one might wait behind them.
+        """
+        if self._controls.in_memory:
+            words = self._controls.width * self._controls.slots
+            ask(driver.cuMemsetD32Async(self._controls.rows, OPEN, words, self._side))
+            time.sleep(_LOOK_S)
 
     def _make_controls(self, slots: int) -> Controls:
         idle = self._layout.idle()
@@ -142,6 +169,8 @@ class Stage:
         self._abort = view.view(np.uint32)
         module = self._device.controls
         lanes = sum(task.in_flight for task in self._mix.tasks)
+        waiting = sum(self._mix.tasks[task].in_flight for task in self._mix.normal)
+        costly = waiting * SMS_PER_GATE >= self._device.world.sms
         bordered = any(task.borders for task in self._plan.tasks)
         grants = self._plan.grants.values()
         return Controls(
@@ -158,6 +187,7 @@ class Stage:
             border=module.function("miriam_border") if bordered else None,
             borders=self._memory.device(4 + 8 * lanes) if bordered else 0,
             lanes=lanes,
+            in_memory=costly and not self._timed and lanes + STREAMS_BESIDE <= CONNECTIONS,
         )
 
     def _lanes(self, task: int) -> list[Lane]:

@@ -36,9 +36,14 @@ class HostDevice:
         return GpuSpec("host", "sm_90", self._host.workers)
 
     def open(
-        self, tasks: Sequence[Task], policy: Policy, observers: Sequence[Observer] = ()
+        self,
+        tasks: Sequence[Task],
+        policy: Policy,
+        observers: Sequence[Observer] = (),
+        *,
+        timed: bool = False,
     ) -> HostSession:
-        """Compile the programs of ``tasks`` and open a session under ``policy``."""
+        """Compile the programs of ``tasks`` and open a session; yields are not timed here."""
         programs = [self._host.load(t.program, t.weights) for t in tasks]
         return HostSession(self.gpu, tasks, policy, programs, observers)
 

@@ -45,9 +45,14 @@ class SimDevice:
         return self.model.spec
 
     def open(
-        self, tasks: Sequence[Task], policy: Policy, observers: Sequence[Observer] = ()
+        self,
+        tasks: Sequence[Task],
+        policy: Policy,
+        observers: Sequence[Observer] = (),
+        *,
+        timed: bool = False,
     ) -> SimSession:
-        """Open a session for ``tasks`` under ``policy``."""
+        """Open a session for ``tasks`` under ``policy``; yields are not timed here."""
         mix = Mix(self.gpu, tuple(tasks), tuple(self._solo_ns(t.program) for t in tasks))
         total_bytes = sum(t.program.footprint_bytes for t in tasks)
         forms = [
