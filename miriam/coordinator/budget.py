@@ -1,13 +1,16 @@
-"""Grants within a budget: which of a unit's grants to give beside which segments.
+"""Grants within a budget: beside which segments of a critical request normal work goes on, and how.
 
-A knapsack along a chain. What a grant costs and brings was measured beside its segment alone. But
-blocks that are told to leave need time for it, in which they cost the next segment; so a grant that
-a smaller one follows ends early, and counts for the part of its segment before that.
+Normal work passes its units one after the other, so a unit that is held holds all that come after
+it. Beside a segment therefore either all units may go on, each under the grant that it does best
+with (an *offer*), or none. What an offer costs and brings was measured beside its segment alone;
+but blocks that are told to leave need time for it, in which they cost the next segment. So an offer
+that no other one follows ends early, and counts for the part of its segment before that. Which
+offers to take is a knapsack along a chain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -15,116 +18,143 @@ import numpy as np
 from numpy.typing import NDArray
 
 from miriam.coordinator.corun import CoRun
-from miriam.coordinator.plan import CLOSED, Grant
+from miriam.coordinator.plan import Grant
 from miriam.coordinator.task import Steps
 
 PARTS = 256
 """A budget is spent in so many parts; a cost takes whole ones."""
 
+PRICES = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0)
+"""What a ns of normal time counts in ns of critical time, for offers from gentle to greedy."""
+
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """A segment as a unit sees it.
+class Offer:
+    """What every unit may hold beside a segment, by unit; nothing at all where it holds them.
 
-    ``alone_ns``: its time alone. ``early``: the share of it in which the unit may run if it has to
-    be gone when the segment ends.
+    ``cost_ns``: by how much the segment lasts longer. ``gain_ns``: the normal work done meanwhile,
+    in ns of its time alone.
     """
 
-    segment: Steps
-    alone_ns: int
-    early: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Option:
-    """A grant beside a stretch: what it costs the critical request, and brings the normal one."""
-
-    grant: Grant
+    grants: Mapping[Steps, Grant]
     cost_ns: float
     gain_ns: float
 
 
-_HELD = _Option(CLOSED, 0.0, 0.0)
+HELD = Offer({}, 0.0, 0.0)
+
+
+def offers(
+    coruns: Sequence[CoRun], units_ns: Mapping[Steps, int], segment_ns: int
+) -> tuple[Offer, ...]:
+    """The offers beside one segment, `HELD` first.
+
+    ``coruns``: of all units (``units_ns``: their times alone) beside that segment, which takes
+    ``segment_ns`` alone. Where a unit came no further under any grant, there is none but `HELD`.
+    """
+    by_unit: dict[Steps, list[CoRun]] = {unit: [] for unit in units_ns}
+    for corun in coruns:
+        if corun.progress > 0:
+            by_unit[corun.trial.normal].append(corun)
+    if not all(by_unit.values()):
+        return (HELD,)
+    found = [HELD]
+    for price in PRICES:
+        chosen = {unit: min(known, key=_priced(price)) for unit, known in by_unit.items()}
+        offer = _offer(chosen, units_ns, segment_ns)
+        if offer not in found:
+            found.append(offer)
+    return tuple(found)
+
+
+def _priced(price: float) -> Callable[[CoRun], float]:
+    """What a ns of a unit's work costs: critical time lost, and its own time at ``price``."""
+    return lambda corun: (_lost(corun) + price) / corun.progress
+
+
+def _lost(corun: CoRun) -> float:
+    return max(0.0, corun.slowdown - 1)
+
+
+def _offer(chosen: Mapping[Steps, CoRun], units_ns: Mapping[Steps, int], segment_ns: int) -> Offer:
+    # Of a whole normal request: how long it takes, and how far the critical one comes meanwhile.
+    takes_ns = {unit: units_ns[unit] / corun.progress for unit, corun in chosen.items()}
+    total_ns = sum(takes_ns.values())
+    passed_ns = sum(takes_ns[unit] / (1 + _lost(corun)) for unit, corun in chosen.items())
+    lasts_ns = segment_ns * total_ns / passed_ns
+    return Offer(
+        grants={unit: corun.trial.grant for unit, corun in chosen.items()},
+        cost_ns=lasts_ns - segment_ns,
+        gain_ns=lasts_ns * sum(units_ns.values()) / total_ns,
+    )
 
 
 def within(
-    coruns: Iterable[CoRun], stretches: Sequence[Stretch], budget_ns: float
-) -> tuple[Grant, ...]:
-    """The grants of one unit, by stretch, that bring most and cost at most ``budget_ns``.
+    choices: Sequence[Sequence[Offer]], early: Sequence[float], budget_ns: float
+) -> tuple[Offer, ...]:
+    """One of ``choices`` per segment: those that bring most for at most ``budget_ns`` in all.
 
-    CLOSED where the unit is held. A grant that is larger than the next one is to end early.
+    ``early``: for each segment the share of it that is left for an offer which `HELD` follows.
     """
-    measured = list(coruns)
-    chain = _Chain([_options(stretch, measured) for stretch in stretches], stretches, budget_ns)
-    return tuple(option.grant for option in chain.best())
-
-
-def _options(stretch: Stretch, coruns: Iterable[CoRun]) -> list[_Option]:
-    found = [_HELD]
-    for corun in coruns:
-        if corun.trial.critical == stretch.segment:
-            cost_ns = max(0.0, corun.slowdown - 1) * stretch.alone_ns
-            # As long as the segment lasts then.
-            gain_ns = corun.progress * (stretch.alone_ns + cost_ns)
-            found.append(_Option(corun.trial.grant, cost_ns, gain_ns))
-    return found
+    return _Chain(choices, early, budget_ns).best()
 
 
 class _Chain:
-    """Chooses one option per stretch, from the last stretch backwards.
+    """Chooses from the last segment backwards.
 
     Arrays have an entry per number of parts of the budget that are left.
     """
 
     def __init__(
-        self, options: Sequence[Sequence[_Option]], stretches: Sequence[Stretch], budget_ns: float
+        self, choices: Sequence[Sequence[Offer]], early: Sequence[float], budget_ns: float
     ) -> None:
-        self._options, self._stretches, self._budget_ns = options, stretches, budget_ns
+        self._choices, self._early, self._budget_ns = choices, early, budget_ns
 
-    def best(self) -> list[_Option]:
-        """The options with the greatest gain together."""
+    def best(self) -> tuple[Offer, ...]:
+        """The offers with the greatest gain together."""
         value = [np.zeros(PARTS + 1)]
-        after: Sequence[_Option] = [_Option(Grant(0), 0.0, 0.0)]
         ways: list[list[NDArray[np.intp]]] = []
-        for place in range(len(self._options) - 1, -1, -1):
+        for place in range(len(self._choices) - 1, -1, -1):
+            after = self._after(place)
             tables = [
                 np.array([self._spent(place, o, f, v) for f, v in zip(after, value, strict=True)])
-                for o in self._options[place]
+                for o in self._choices[place]
             ]
             value = [table.max(axis=0) for table in tables]
             ways.insert(0, [table.argmax(axis=0) for table in tables])
-            after = self._options[place]
         return self._walk(int(np.argmax([v[PARTS] for v in value])), ways)
 
-    def _walk(self, chosen: int, ways: Sequence[Sequence[NDArray[np.intp]]]) -> list[_Option]:
+    def _after(self, place: int) -> Sequence[Offer | None]:
+        """What may follow; None after the last segment, where nothing has to be gone."""
+        last = place + 1 == len(self._choices)
+        return (None,) if last else self._choices[place + 1]
+
+    def _walk(self, chosen: int, ways: Sequence[Sequence[NDArray[np.intp]]]) -> tuple[Offer, ...]:
         found, left = [], PARTS
-        for place, options in enumerate(self._options):
-            option = options[chosen]
-            found.append(option)
+        for place, choices in enumerate(self._choices):
+            offer = choices[chosen]
+            found.append(offer)
             chosen = int(ways[place][chosen][left])
-            if place + 1 < len(self._options):
-                left -= self._parts(place, option, self._options[place + 1][chosen])
-        return found
+            left -= self._parts(place, offer, self._after(place)[chosen])
+        return tuple(found)
 
-    def _share(self, place: int, option: _Option, following: _Option) -> float:
-        last = place + 1 == len(self._options)
-        leaves = not last and following.grant.blocks < option.grant.blocks
-        return self._stretches[place].early if leaves else 1.0
+    def _share(self, place: int, following: Offer | None) -> float:
+        return self._early[place] if following is HELD else 1.0
 
-    def _parts(self, place: int, option: _Option, following: _Option) -> int:
-        """Parts of the budget that ``option`` takes; more than there are where it does not fit."""
-        cost_ns = option.cost_ns * self._share(place, option, following)
+    def _parts(self, place: int, offer: Offer, following: Offer | None) -> int:
+        """Parts of the budget that ``offer`` takes; more than there are where it does not fit."""
+        cost_ns = offer.cost_ns * self._share(place, following)
         if cost_ns <= 0:
             return 0
         return ceil(cost_ns / self._budget_ns * PARTS) if cost_ns <= self._budget_ns else PARTS + 1
 
     def _spent(
-        self, place: int, option: _Option, following: _Option, value: NDArray[np.float64]
+        self, place: int, offer: Offer, following: Offer | None, value: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """The gain of ``option`` before ``following``, whose ``value`` is that of what is left."""
+        """The gain of ``offer`` before ``following``, whose ``value`` is that of what is left."""
         gains = np.full(PARTS + 1, -np.inf)
-        taken = self._parts(place, option, following)
+        taken = self._parts(place, offer, following)
         if taken <= PARTS:
-            gain_ns = option.gain_ns * self._share(place, option, following)
+            gain_ns = offer.gain_ns * self._share(place, following)
             gains[taken:] = value[: PARTS + 1 - taken] + gain_ns
         return gains

@@ -2,20 +2,20 @@
 
 Before the first request the device runs every unit of a normal request (a long step, or short
 steps behind one gate) beside every segment of a critical one, under a few grants, and measures how
-much slower the one gets and how far the other comes (corun.py). Each unit then gets the grants that
-bring it most while they cost the critical request no more than ``budget`` of its time alone
-(budget.py); what does not fit is held, and runs in the pauses between critical requests. The design
-space is that of arXiv 2307.04339 (section 2), pruned further: what a grant costs depends on caches,
+much slower the one gets and how far the other comes (corun.py). Beside the segments where normal
+work costs the critical request least for what it gets done it may go on, until that costs
+``budget`` of the request's time alone (budget.py); beside the others it is held. The design space
+is that of arXiv 2307.04339 (section 2), pruned further: what a grant costs depends on caches,
 queues and bandwidth as much as on the places that Eq. 2 counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from miriam.coordinator.budget import Stretch, within
+from miriam.coordinator.budget import HELD, Offer, offers, within
 from miriam.coordinator.corun import CoRun, Trial, is_long, segments, units
 from miriam.coordinator.gates import YIELD_TARGET_NS, gate_levels
 from miriam.coordinator.leftover import TimedStep
@@ -95,24 +95,46 @@ class MiriamMeasured:
                 "choose a device cuda:<GPU>, or the policy miriam, which estimates",
             )
         critical_ns, normal_ns = mix.step_ns[critical], mix.step_ns[normal]
-        by_unit: dict[Steps, list[CoRun]] = {unit: [] for unit in units(normal_ns)}
-        for corun in mix.coruns[critical, normal]:
-            by_unit[corun.trial.normal].append(corun)
-        budget_ns = self.budget * sum(critical_ns) / len(mix.normal)
+        leaves_ns = {unit: _leaves_ns(mix, normal, unit) for unit in units(normal_ns)}
+        offered = self._offered(mix, critical, normal, leaves_ns)
         table = [[CLOSED] * len(normal_ns) for _ in critical_ns]
-        for unit, coruns in by_unit.items():
-            column = _column(critical_ns, coruns, budget_ns, self._leaves_ns(mix, normal, unit))
-            for step, grant in enumerate(column):
-                table[step][slice(*unit)] = [grant] * (unit[1] - unit[0])
+        for segment, offer, following in zip(
+            segments(critical_ns), offered, [*offered[1:], offered[-1]], strict=True
+        ):
+            for unit, grant in offer.grants.items():
+                first, stop = segment
+                if following is HELD:
+                    stop = _leaving_from(critical_ns, segment, leaves_ns[unit])
+                for step in range(first, stop):
+                    table[step][slice(*unit)] = [grant] * (unit[1] - unit[0])
         return tuple(map(tuple, table))
 
-    def _leaves_ns(self, mix: Mix, task: int, unit: Steps) -> float:
-        """How long before a segment ends ``unit`` has to be told to be gone by then."""
-        steps, step_ns = mix.tasks[task].program.steps, mix.step_ns[task]
-        first, stop = unit
-        if is_long(step_ns, unit) and steps[first].rigid is None:
-            return WRITE_NS + TimedStep(steps[first], step_ns[first]).block_ns(mix.gpu)
-        return WRITE_NS + sum(step_ns[first:stop])
+    def _offered(
+        self, mix: Mix, critical: int, normal: int, leaves_ns: Mapping[Steps, float]
+    ) -> tuple[Offer, ...]:
+        """What the normal task may hold beside each segment."""
+        critical_ns, normal_ns = mix.step_ns[critical], mix.step_ns[normal]
+        units_ns = {unit: sum(normal_ns[slice(*unit)]) for unit in leaves_ns}
+        mean_ns = sum(leaves_ns[u] * ns for u, ns in units_ns.items()) / sum(units_ns.values())
+        beside: dict[Steps, list[CoRun]] = {segment: [] for segment in segments(critical_ns)}
+        for corun in mix.coruns[critical, normal]:
+            beside[corun.trial.critical].append(corun)
+        choices, early = [], []
+        for segment, coruns in beside.items():
+            segment_ns = sum(critical_ns[slice(*segment)])
+            end = _leaving_from(critical_ns, segment, mean_ns)
+            choices.append(offers(coruns, units_ns, segment_ns))
+            early.append(sum(critical_ns[segment[0] : end]) / segment_ns)
+        return within(choices, early, self.budget * sum(critical_ns) / len(mix.normal))
+
+
+def _leaves_ns(mix: Mix, task: int, unit: Steps) -> float:
+    """How long before a segment ends ``unit`` has to be told to be gone by then."""
+    steps, step_ns = mix.tasks[task].program.steps, mix.step_ns[task]
+    first, stop = unit
+    if is_long(step_ns, unit) and steps[first].rigid is None:
+        return WRITE_NS + TimedStep(steps[first], step_ns[first]).block_ns(mix.gpu)
+    return WRITE_NS + sum(step_ns[first:stop])
 
 
 def _levels(mix: Mix, task: int, tables: Sequence[GrantTable]) -> tuple[StepPlan, ...]:
@@ -130,26 +152,6 @@ def _levels(mix: Mix, task: int, tables: Sequence[GrantTable]) -> tuple[StepPlan
         elastic = steps[i].rigid is None and (part or saved_ns >= YIELD_TARGET_NS)
         found.append(StepPlan(Level.GRANT, Level.YIELD) if elastic else StepPlan(level, level))
     return tuple(found)
-
-
-def _column(
-    critical_ns: Sequence[int], coruns: Sequence[CoRun], budget_ns: float, leaves_ns: float
-) -> list[Grant]:
-    """The grants of one unit, by critical step."""
-    ranges = segments(critical_ns)
-    ends = [_leaving_from(critical_ns, segment, leaves_ns) for segment in ranges]
-    stretches = []
-    for (first, stop), end in zip(ranges, ends, strict=True):
-        alone_ns = sum(critical_ns[first:stop])
-        stretches.append(Stretch((first, stop), alone_ns, sum(critical_ns[first:end]) / alone_ns))
-    grants = within(coruns, stretches, budget_ns)
-    column: list[Grant] = []
-    for place, ((first, stop), end) in enumerate(zip(ranges, ends, strict=True)):
-        grant, following = grants[place], grants[min(place + 1, len(grants) - 1)]
-        if following.blocks >= grant.blocks:
-            end = stop
-        column += [grant] * (end - first) + [following] * (stop - end)
-    return column
 
 
 def _leaving_from(critical_ns: Sequence[int], segment: Steps, leaves_ns: float) -> int:

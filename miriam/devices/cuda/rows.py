@@ -36,19 +36,24 @@ class Table:
 
 
 class RowWrites:
-    """What a lane says in its row at ``row``; ``confined``: rows name sets of SMs."""
+    """What a lane says in its row at ``row``."""
 
-    def __init__(self, table: Table, row: int, confined: bool) -> None:
+    def __init__(self, table: Table, row: int) -> None:
         self.steps: Sequence[int] = table.steps
-        self._table, self._row, self._confined = table, row, confined
+        self._table, self._row = table, row
         self._width = table.lines.shape[1] - SM_WORDS
 
     def begin(self, stream: Any) -> None:
-        """Stop everything at once, then let go on what may."""
-        self._fill(0, stream)
+        """Stop what may not go on beside the first step.
+
+        By a fill where that is everything. What may go on is not stopped first: it would lose a
+        block's time with every request.
+        """
         # Read now and not when the graph was recorded: the plan may have changed.
-        if self._confined or self._table.lines[0][SM_WORDS:].any():
+        if self._table.lines[0][SM_WORDS:].any():
             self._copy(0, stream)
+        else:
+            self._fill(0, stream)
 
     def before(self, number: int, stream: Any) -> None:
         """The row of ``steps[number]``, as it will be when the copy is made."""

@@ -298,7 +298,7 @@ class Stage:
         record_critical(lane, self._originals(task, request), announcement, borders)
 
     def _announcement(self, lane: Lane, table: Table, slot: int) -> Announcement:
-        return RowWrites(table, self._controls.row(slot), self._controls.confined)
+        return RowWrites(table, self._controls.row(slot))
 
     def _record_normal(self, lane: Lane, task: int, request: int) -> None:
         lane.world.enter()
