@@ -101,7 +101,7 @@ class _Pair:
         originals = [self._device.kernels.original(s) for s in lane.task.program.steps]
         row, (source, view) = self._memory.device(64), self._memory.host(128)
         lines = view.view(np.uint32).reshape(2, -1)
-        record_critical(lane, originals, RowWrites(Table((0,), lines, source), row, confined=False))
+        record_critical(lane, originals, RowWrites(Table((0,), lines, source), row))
         drain(lane.stream)
 
     def alone_us(self) -> float:
