@@ -70,9 +70,9 @@ def segments(step_ns: Sequence[int]) -> tuple[Steps, ...]:
     return tuple(found)
 
 
-def units(step_ns: Sequence[int]) -> tuple[Steps, ...]:
-    """The steps of a normal request as units: what one gate holds."""
-    gates = [i for i, level in enumerate(gate_levels(step_ns)) if level == Level.GATE]
+def units(step_ns: Sequence[int], target_ns: int = YIELD_TARGET_NS) -> tuple[Steps, ...]:
+    """The steps of a normal request as units: what one gate holds, up to ``target_ns`` together."""
+    gates = [i for i, level in enumerate(gate_levels(step_ns, target_ns)) if level == Level.GATE]
     return tuple(zip(gates, [*gates[1:], len(step_ns)], strict=True))
 
 

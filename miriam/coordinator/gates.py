@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from miriam.coordinator.plan import CLOSED, GrantTable, Level
 from miriam.coordinator.task import Mix
+from miriam.errors import UsageError
 
 YIELD_TARGET_NS = 20_000
 """A step this long is worth an elastic form; shorter ones share gates (measured: a gate costs
@@ -24,6 +25,21 @@ def gate_levels(step_ns: Sequence[int], target_ns: int = YIELD_TARGET_NS) -> tup
             levels.append(Level.ORDER)
         since_ns += duration_ns
     return tuple(levels)
+
+
+def yield_target_ns(mix: Mix, share: float) -> int:
+    """How long normal work may take to leave: `YIELD_TARGET_NS`, or more beside long requests.
+
+    ``share``: of the time alone of the shortest critical request.
+    """
+    shortest_ns = min((sum(mix.step_ns[task]) for task in mix.critical), default=0)
+    return max(YIELD_TARGET_NS, round(share * shortest_ns))
+
+
+def check_yield_share(policy: str, share: float) -> None:
+    """UsageError unless ``share`` is one."""
+    if not 0 <= share <= 1:
+        raise UsageError(f"policy {policy} yield_share", "a share, 0 to 1", share)
 
 
 def closed_tables(mix: Mix) -> dict[tuple[int, int], GrantTable]:

@@ -17,7 +17,7 @@ from math import inf
 
 from miriam.coordinator.budget import HELD, Offer, offers, within
 from miriam.coordinator.corun import CoRun, Trial, is_long, segments, units
-from miriam.coordinator.gates import YIELD_TARGET_NS, gate_levels
+from miriam.coordinator.gates import check_yield_share, gate_levels, yield_target_ns
 from miriam.coordinator.leftover import TimedStep
 from miriam.coordinator.plan import (
     CLOSED,
@@ -51,22 +51,25 @@ FOLDED_FROM_NS = 100_000
 class MiriamMeasured:
     """Grants by measured cost and gain; ``budget``: as a share of the critical time alone.
 
-    Of several normal tasks each gets an equal part of the budget.
+    Of several normal tasks each gets an equal part of the budget. ``yield_share``: how long normal
+    work may take to leave, as a share of the same, where that is more than the yield target.
     """
 
     name: str = "miriam-measured"
     budget: float = 0.1
+    yield_share: float = 0.05
 
     def __post_init__(self) -> None:
         if not 0 <= self.budget < inf:
             raise UsageError("policy miriam-measured budget", "a share, not negative", self.budget)
+        check_yield_share(self.name, self.yield_share)
 
     def trials(self, mix: Mix, critical: int, normal: int) -> Sequence[Trial]:
         """Every segment with every unit, under each grant that the unit could have."""
         steps, step_ns = mix.tasks[normal].program.steps, mix.step_ns[normal]
         return [
             Trial(segment, unit, grant)
-            for unit in units(step_ns)
+            for unit in units(step_ns, yield_target_ns(mix, self.yield_share))
             for grant in _grants(mix.gpu, steps, step_ns, unit)
             for segment in segments(mix.step_ns[critical])
         ]
@@ -79,7 +82,7 @@ class MiriamMeasured:
             steps = (ORDERED,) * len(task.program.steps)
             if not task.critical:
                 tables = [table for (_, n), table in grants.items() if n == i]
-                steps = _levels(mix, i, tables)
+                steps = _levels(mix, i, tables, yield_target_ns(mix, self.yield_share))
             tasks.append(TaskPlan(mix.stream_priority(i), steps))
         return Plan(tuple(tasks), grants)
 
@@ -95,7 +98,8 @@ class MiriamMeasured:
                 "choose a device cuda:<GPU>, or the policy miriam, which estimates",
             )
         critical_ns, normal_ns = mix.step_ns[critical], mix.step_ns[normal]
-        leaves_ns = {unit: _leaves_ns(mix, normal, unit) for unit in units(normal_ns)}
+        target_ns = yield_target_ns(mix, self.yield_share)
+        leaves_ns = {unit: _leaves_ns(mix, normal, unit) for unit in units(normal_ns, target_ns)}
         offered = self._offered(mix, critical, normal, leaves_ns)
         table = [[CLOSED] * len(normal_ns) for _ in critical_ns]
         for segment, offer, following in zip(
@@ -137,19 +141,21 @@ def _leaves_ns(mix: Mix, task: int, unit: Steps) -> float:
     return WRITE_NS + sum(step_ns[first:stop])
 
 
-def _levels(mix: Mix, task: int, tables: Sequence[GrantTable]) -> tuple[StepPlan, ...]:
+def _levels(
+    mix: Mix, task: int, tables: Sequence[GrantTable], target_ns: int
+) -> tuple[StepPlan, ...]:
     """How the steps of a normal task run under the grants ``tables``.
 
     In its elastic form where it may hold a part of its blocks, or where stopping it saves more than
-    the yield target over waiting for its end.
+    ``target_ns`` over waiting for its end.
     """
     steps, step_ns = mix.tasks[task].program.steps, mix.step_ns[task]
     found = []
-    for i, level in enumerate(gate_levels(step_ns)):
+    for i, level in enumerate(gate_levels(step_ns, target_ns)):
         blocks = steps[i].kernel.blocks
         part = any(0 < row[i].blocks < blocks for table in tables for row in table)
         saved_ns = step_ns[i] - TimedStep(steps[i], step_ns[i]).block_ns(mix.gpu)
-        elastic = steps[i].rigid is None and (part or saved_ns >= YIELD_TARGET_NS)
+        elastic = steps[i].rigid is None and (part or saved_ns >= target_ns)
         found.append(StepPlan(Level.GRANT, Level.YIELD) if elastic else StepPlan(level, level))
     return tuple(found)
 
