@@ -50,21 +50,24 @@ def offers(
     """The offers beside one segment, `HELD` first.
 
     ``coruns``: of all units (``units_ns``: their times alone) beside that segment, which takes
-    ``segment_ns`` alone. Where a unit came no further under any grant, there is none but `HELD`.
+    ``segment_ns`` alone. In one offer all blocks that are confined are so to the same SMs. Where a
+    unit came no further under any grant, there is none but `HELD`.
     """
-    by_unit: dict[Steps, list[CoRun]] = {unit: [] for unit in units_ns}
-    for corun in coruns:
-        if corun.progress > 0:
-            by_unit[corun.trial.normal].append(corun)
-    if not all(by_unit.values()):
-        return (HELD,)
     found = [HELD]
-    for price in PRICES:
-        chosen = {unit: min(known, key=_priced(price)) for unit, known in by_unit.items()}
-        offer = _offer(chosen, units_ns, segment_ns)
-        if offer not in found:
-            found.append(offer)
-    return tuple(found)
+    for sms in sorted({corun.trial.grant.sms for corun in coruns}, key=repr):
+        by_unit = {unit: _under(coruns, unit, sms) for unit in units_ns}
+        if all(by_unit.values()):
+            for price in PRICES:
+                chosen = {unit: min(known, key=_priced(price)) for unit, known in by_unit.items()}
+                found.append(_offer(chosen, units_ns, segment_ns))
+    return tuple(offer for place, offer in enumerate(found) if offer not in found[:place])
+
+
+def _under(coruns: Sequence[CoRun], unit: Steps, sms: tuple[int, int] | None) -> list[CoRun]:
+    """What ``unit`` may do while elastic blocks keep to ``sms``: a device has one such set."""
+    useful = [corun for corun in coruns if corun.trial.normal == unit and corun.progress > 0]
+    confined = [corun for corun in useful if corun.trial.grant.sms == sms]
+    return confined or [corun for corun in useful if corun.trial.grant.sms is None]
 
 
 def _priced(price: float) -> Callable[[CoRun], float]:

@@ -31,6 +31,7 @@ from miriam.coordinator.plan import (
     TaskPlan,
 )
 from miriam.coordinator.policy import Snapshot, Waiting, admit_in_flight
+from miriam.coordinator.split import split
 from miriam.coordinator.task import Mix, Steps
 from miriam.errors import MissingCapabilityError, UsageError
 from miriam.kernels import GpuSpec, Step
@@ -39,6 +40,9 @@ _SHARES = (1.0, 0.5, 0.25)
 """Blocks of a limited grant per SM; a grant of more than one per SM was hardly ever cheaper than
 no limit at all."""
 
+
+CRITICAL_SHARE = 0.75
+"""Share of the SMs that confined normal work leaves alone, as under `vacate`."""
 
 WRITE_NS = 8_000
 """Until a control write has arrived (docs/results/device.md)."""
@@ -152,8 +156,8 @@ def _levels(
     steps, step_ns = mix.tasks[task].program.steps, mix.step_ns[task]
     found = []
     for i, level in enumerate(gate_levels(step_ns, target_ns)):
-        blocks = steps[i].kernel.blocks
-        part = any(0 < row[i].blocks < blocks for table in tables for row in table)
+        held = [row[i] for table in tables for row in table if row[i].blocks]
+        part = any(grant.sms or grant.blocks < steps[i].kernel.blocks for grant in held)
         saved_ns = step_ns[i] - TimedStep(steps[i], step_ns[i]).block_ns(mix.gpu)
         elastic = steps[i].rigid is None and (part or saved_ns >= target_ns)
         found.append(StepPlan(Level.GRANT, Level.YIELD) if elastic else StepPlan(level, level))
@@ -173,11 +177,16 @@ def _leaving_from(critical_ns: Sequence[int], segment: Steps, leaves_ns: float) 
 def _grants(
     gpu: GpuSpec, steps: Sequence[Step], step_ns: Sequence[int], unit: Steps
 ) -> Iterator[Grant]:
-    """What ``unit`` could hold: everything, and if it is a long elastic step, less."""
+    """What ``unit`` could hold: everything, and if it is a long elastic step, less.
+
+    Less are all its blocks on some SMs, or some blocks anywhere.
+    """
     first = unit[0]
     yield UNLIMITED
     if not is_long(step_ns, unit) or steps[first].rigid is not None:
         return
+    if gpu.sms > 1:
+        yield Grant(UNLIMITED.blocks, sms=split(gpu, CRITICAL_SHARE)[1])
     kernel = steps[first].kernel
     folds = 2 if step_ns[first] >= FOLDED_FROM_NS else 1
     for threads in [v.threads for v in kernel.variants][:folds]:

@@ -21,13 +21,14 @@ from miriam.coordinator.corun import CoRun, Trial
 from miriam.coordinator.task import Steps
 from miriam.devices.cuda.buffers import Buffers
 from miriam.devices.cuda.capture import Graph, recording
+from miriam.devices.cuda.code import Function
 from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.kernels import Form, Kernels
 from miriam.devices.cuda.lane import EXTERNAL
-from miriam.devices.cuda.memory import Memory
+from miriam.devices.cuda.memory import Memory, upload
 from miriam.devices.cuda.patience import drain, wait_for
 from miriam.devices.cuda.profile import StepProfile, resident_blocks
-from miriam.devices.cuda.words import OPEN
+from miriam.devices.cuda.words import OPEN, SM_WORDS, Row, sm_set
 from miriam.devices.cuda.world import World
 from miriam.elastic.launch import Control
 from miriam.kernels import Program, Step
@@ -69,8 +70,9 @@ class _Critical:
 class CoRunner:
     """Measures in one world; what is known of equal steps is not measured again."""
 
-    def __init__(self, world: World, kernels: Kernels) -> None:
-        self._world, self._kernels = world, kernels
+    def __init__(self, world: World, kernels: Kernels, where: Function) -> None:
+        """``where``: the kernel miriam_where, by which SMs are found."""
+        self._world, self._kernels, self._where = world, kernels, where
         self._known: dict[_Key, tuple[float, float]] = {}
 
     def measure(
@@ -83,6 +85,8 @@ class CoRunner:
         missing = [t for t in trials if _key(programs, t) not in self._known]
         if missing:
             bench = _Bench(self._world, self._kernels, programs, profiles)
+            for sms in {t.grant.sms for t in missing if t.grant.sms}:
+                bench.confine(sms, self._world.ids_of(*sms, self._where))
             for trial in missing:
                 key = _key(programs, trial)
                 if key not in self._known:
@@ -120,8 +124,14 @@ class _Bench:
         self._words = self._most_launches()
         self._counters = self._memory.device(4 * self._words)
         self._seen = [self._memory.host(4 * self._words) for _ in range(2)]
+        self._sms = self._memory.device(4 * SM_WORDS)
+        self._sets: dict[tuple[int, int] | None, Row] = {None: np.full(SM_WORDS, OPEN, np.uint32)}
         self._normals: dict[tuple[Steps, int], _Normal] = {}
         self._criticals: dict[Steps, _Critical] = {}
+
+    def confine(self, sms: tuple[int, int], ids: Sequence[int]) -> None:
+        """The hardware's numbers of the SMs that grants call ``sms``."""
+        self._sets[sms] = sm_set(ids)
 
     def run(self, trial: Trial) -> tuple[float, float]:
         """Slow-down and progress (`CoRun`)."""
@@ -164,6 +174,7 @@ class _Bench:
         ask(driver.cuMemsetD32Async(self._quota, min(grant.blocks, OPEN), 1, urgent))
         ask(driver.cuMemsetD32Async(self._counters, 0, self._words, urgent))
         drain(urgent)
+        upload(self._sms, self._sets[grant.sms])
         normal.graph.launch(other)
         wait_for(normal.began)
         elapsed_ns = self._timed_ns(critical)
@@ -242,7 +253,7 @@ class _Bench:
 
     def _submit(self, step: Step, form: Form, number: int) -> None:
         _, stream = self._streams
-        control = Control(self._counters + 4 * number, quota=self._quota)
+        control = Control(self._counters + 4 * number, quota=self._quota, sms=self._sms)
         full = resident_blocks(form.function, form.threads, step.kernel, self._world)
         arguments = self._buffers[1].arguments(step)
         form.launch(stream, step.kernel, arguments, min(step.kernel.blocks, full), control)

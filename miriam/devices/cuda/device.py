@@ -30,7 +30,7 @@ class CudaDevice:
         self._kernels = Kernels(gpu.arch, counting=counting)
         self._counting = counting
         self._profiler = Profiler(world, self._kernels)
-        self._corunner = CoRunner(world, self._kernels)
+        self._corunner = CoRunner(world, self._kernels, self.controls.function("miriam_where"))
         self._profiles: dict[int, tuple[Program, tuple[StepProfile, ...]]] = {}
         self._captured: dict[int, Captured] = {}
 

@@ -39,7 +39,8 @@ class StepWords:
     """The words of one step of one normal request: the first one's index in a row.
 
     ``threads``: of each form, the original's first. ``elastic``: whether it can be stopped; else
-    its one word opens its gate. ``limited``: whether it may be granted a part of its blocks.
+    its one word opens its gate. ``limited``: whether it may be granted a part of its blocks,
+    or of the SMs.
     """
 
     index: int
@@ -82,14 +83,15 @@ class Layout:
             if normal == task
             for row in table
         }
-        limited = any(0 < g.blocks < kernel.blocks for g in grants)
+        part = any(0 < g.blocks < kernel.blocks for g in grants)
         # Short steps are worth an elastic form only where they may hold a part of their blocks.
         elastic = work.rigid is None and (
-            plan.alone >= Level.YIELD or (plan.level >= Level.YIELD and limited)
+            plan.alone >= Level.YIELD or (plan.level >= Level.YIELD and part)
         )
         if not elastic:
             return StepWords(index, (kernel.threads,), False)
         fewer = {g.threads for g in grants if g.blocks and g.threads} - {kernel.threads}
+        limited = part or any(g.blocks and g.sms for g in grants)
         return StepWords(index, (kernel.threads, *sorted(fewer, reverse=True)), True, limited)
 
     def idle(self) -> Row:
