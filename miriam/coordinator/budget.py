@@ -54,25 +54,29 @@ def offers(
     unit came no further under any grant, there is none but `HELD`.
     """
     found = [HELD]
-    for sms in sorted({corun.trial.grant.sms for corun in coruns}, key=repr):
+    for sms in sorted({corun.trial.grant.sms for corun in coruns}, key=lambda sms: sms or ()):
         by_unit = {unit: _under(coruns, unit, sms) for unit in units_ns}
         if all(by_unit.values()):
             for price in PRICES:
-                chosen = {unit: min(known, key=_priced(price)) for unit, known in by_unit.items()}
+                chosen = {unit: min(known, key=_at(price)) for unit, known in by_unit.items()}
                 found.append(_offer(chosen, units_ns, segment_ns))
     return tuple(offer for place, offer in enumerate(found) if offer not in found[:place])
 
 
 def _under(coruns: Sequence[CoRun], unit: Steps, sms: tuple[int, int] | None) -> list[CoRun]:
     """What ``unit`` may do while elastic blocks keep to ``sms``: a device has one such set."""
-    useful = [corun for corun in coruns if corun.trial.normal == unit and corun.progress > 0]
-    confined = [corun for corun in useful if corun.trial.grant.sms == sms]
-    return confined or [corun for corun in useful if corun.trial.grant.sms is None]
+    known = [corun for corun in coruns if corun.trial.normal == unit]
+    confined = [corun for corun in known if corun.trial.grant.sms == sms]
+    anywhere = [corun for corun in known if corun.trial.grant.sms is None]
+    return [corun for corun in confined or anywhere if corun.progress > 0]
 
 
-def _priced(price: float) -> Callable[[CoRun], float]:
-    """What a ns of a unit's work costs: critical time lost, and its own time at ``price``."""
-    return lambda corun: (_lost(corun) + price) / corun.progress
+def _at(price: float) -> Callable[[CoRun], tuple[float, float]]:
+    """What a ns of a unit's work costs: critical time lost, and its own time at ``price``.
+
+    Where that is the same, the faster one is better.
+    """
+    return lambda corun: ((_lost(corun) + price) / corun.progress, -corun.progress)
 
 
 def _lost(corun: CoRun) -> float:
@@ -84,7 +88,8 @@ def _offer(chosen: Mapping[Steps, CoRun], units_ns: Mapping[Steps, int], segment
     takes_ns = {unit: units_ns[unit] / corun.progress for unit, corun in chosen.items()}
     total_ns = sum(takes_ns.values())
     passed_ns = sum(takes_ns[unit] / (1 + _lost(corun)) for unit, corun in chosen.items())
-    lasts_ns = segment_ns * total_ns / passed_ns
+    # In this order, what loses nothing costs 0 exactly, and fits a budget of 0.
+    lasts_ns = segment_ns * (total_ns / passed_ns)
     return Offer(
         grants={unit: corun.trial.grant for unit, corun in chosen.items()},
         cost_ns=lasts_ns - segment_ns,
@@ -97,7 +102,8 @@ def within(
 ) -> tuple[Offer, ...]:
     """One of ``choices`` per segment: those that bring most for at most ``budget_ns`` in all.
 
-    ``early``: for each segment the share of it that is left for an offer which `HELD` follows.
+    ``choices``: of each segment, `HELD` first. ``early``: for each segment the share of it that is
+    left for an offer which `HELD` follows.
     """
     return _Chain(choices, early, budget_ns).best()
 
@@ -145,8 +151,14 @@ class _Chain:
         return self._early[place] if following is HELD else 1.0
 
     def _parts(self, place: int, offer: Offer, following: Offer | None) -> int:
-        """Parts of the budget that ``offer`` takes; more than there are where it does not fit."""
-        cost_ns = offer.cost_ns * self._share(place, following)
+        """Parts of the budget that ``offer`` takes; more than there are where it does not fit.
+
+        Nor does one that ends before it begins: what came before would leave no sooner for it.
+        """
+        share = self._share(place, following)
+        if share == 0 and offer is not HELD:
+            return PARTS + 1
+        cost_ns = offer.cost_ns * share
         if cost_ns <= 0:
             return 0
         return ceil(cost_ns / self._budget_ns * PARTS) if cost_ns <= self._budget_ns else PARTS + 1

@@ -15,10 +15,10 @@ YIELD_TARGET_NS = 20_000
 
 def gate_levels(step_ns: Sequence[int], target_ns: int = YIELD_TARGET_NS) -> tuple[Level, ...]:
     """GATE for the first step of each group whose summed time stays under ``target_ns``."""
-    levels = []
-    since_ns = target_ns
+    levels: list[Level] = []
+    since_ns = 0
     for duration_ns in step_ns:
-        if since_ns + duration_ns > target_ns:
+        if not levels or since_ns + duration_ns > target_ns:
             levels.append(Level.GATE)
             since_ns = 0
         else:

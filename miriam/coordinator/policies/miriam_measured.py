@@ -40,7 +40,6 @@ _SHARES = (1.0, 0.5, 0.25)
 """Blocks of a limited grant per SM; a grant of more than one per SM was hardly ever cheaper than
 no limit at all."""
 
-
 CRITICAL_SHARE = 0.75
 """Share of the SMs that confined normal work leaves alone, as under `vacate`."""
 
@@ -69,8 +68,14 @@ class MiriamMeasured:
         check_yield_share(self.name, self.yield_share)
 
     def trials(self, mix: Mix, critical: int, normal: int) -> Sequence[Trial]:
-        """Every segment with every unit, under each grant that the unit could have."""
+        """Every segment with every unit, under each grant that the unit could have.
+
+        None where a normal step is rigid: its blocks do not claim, so nobody sees how far it comes,
+        and beside a segment all units go on or none.
+        """
         steps, step_ns = mix.tasks[normal].program.steps, mix.step_ns[normal]
+        if any(step.rigid is not None for step in steps):
+            return []
         return [
             Trial(segment, unit, grant)
             for unit in units(step_ns, yield_target_ns(mix, self.yield_share))
@@ -122,14 +127,14 @@ class MiriamMeasured:
     ) -> tuple[Offer, ...]:
         """What the normal task may hold beside each segment."""
         critical_ns, normal_ns = mix.step_ns[critical], mix.step_ns[normal]
-        units_ns = {unit: sum(normal_ns[slice(*unit)]) for unit in leaves_ns}
+        units_ns = {unit: max(1, sum(normal_ns[slice(*unit)])) for unit in leaves_ns}
         mean_ns = sum(leaves_ns[u] * ns for u, ns in units_ns.items()) / sum(units_ns.values())
         beside: dict[Steps, list[CoRun]] = {segment: [] for segment in segments(critical_ns)}
         for corun in mix.coruns[critical, normal]:
             beside[corun.trial.critical].append(corun)
         choices, early = [], []
         for segment, coruns in beside.items():
-            segment_ns = sum(critical_ns[slice(*segment)])
+            segment_ns = max(1, sum(critical_ns[slice(*segment)]))
             end = _leaving_from(critical_ns, segment, mean_ns)
             choices.append(offers(coruns, units_ns, segment_ns))
             early.append(sum(critical_ns[segment[0] : end]) / segment_ns)
@@ -140,7 +145,7 @@ def _leaves_ns(mix: Mix, task: int, unit: Steps) -> float:
     """How long before a segment ends ``unit`` has to be told to be gone by then."""
     steps, step_ns = mix.tasks[task].program.steps, mix.step_ns[task]
     first, stop = unit
-    if is_long(step_ns, unit) and steps[first].rigid is None:
+    if is_long(step_ns, unit):
         return WRITE_NS + TimedStep(steps[first], step_ns[first]).block_ns(mix.gpu)
     return WRITE_NS + sum(step_ns[first:stop])
 
@@ -177,13 +182,13 @@ def _leaving_from(critical_ns: Sequence[int], segment: Steps, leaves_ns: float) 
 def _grants(
     gpu: GpuSpec, steps: Sequence[Step], step_ns: Sequence[int], unit: Steps
 ) -> Iterator[Grant]:
-    """What ``unit`` could hold: everything, and if it is a long elastic step, less.
+    """What ``unit`` could hold: everything, and if it is a long step, less.
 
     Less are all its blocks on some SMs, or some blocks anywhere.
     """
     first = unit[0]
     yield UNLIMITED
-    if not is_long(step_ns, unit) or steps[first].rigid is not None:
+    if not is_long(step_ns, unit):
         return
     if gpu.sms > 1:
         yield Grant(UNLIMITED.blocks, sms=split(gpu, CRITICAL_SHARE)[1])

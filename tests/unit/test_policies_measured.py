@@ -1,0 +1,232 @@
+"""miriam-measured: what its plans open beside which segments, with made-up measurements."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from miriam import devices
+from miriam.cli import main
+from miriam.coordinator import CLOSED, ORDERED, UNLIMITED, Grant, Level, Mix, Plan, StepPlan, Task
+from miriam.coordinator.corun import CoRun, Measuring, Trial
+from miriam.coordinator.policies import get
+from miriam.coordinator.policies.miriam_measured import POLICY, WRITE_NS, MiriamMeasured
+from miriam.errors import MissingCapabilityError, UsageError
+from miriam.kernels import Cost, GpuSpec
+from tests.sim.programs import kernel, program
+
+GPU = GpuSpec("test", "sm_75", 4, 100.0)
+COST = Cost(1e4, 1e3, 10.0)
+US = 1_000
+CRITICAL_US = (20, 30, 30, 20, 50, 10)
+"""Segments: steps 0 and 1, steps 2 and 3, steps 4 and 5."""
+
+ONE_WAVE, MANY_WAVES = 8, 400
+SHORT, LONG, STIFF = (ONE_WAVE, 10), (MANY_WAVES, 200), (ONE_WAVE, 40)
+
+
+def task(name: str, steps: Sequence[tuple[int, int]], rigid: str | None = None) -> Task:
+    made = program(name, [(kernel(blocks), COST) for blocks, _ in steps])
+    made = replace(made, steps=tuple(replace(step, rigid=rigid) for step in made.steps))
+    return Task(name, made, critical=name.startswith("c"))
+
+
+def mix(*normal: Sequence[tuple[int, int]], critical: int = 1, rigid: str | None = None) -> Mix:
+    """Critical tasks of `CRITICAL_US`, and normal ones of (blocks, us) per step."""
+    steps = [(ONE_WAVE, us) for us in CRITICAL_US]
+    tasks = [task(f"c{i}", steps) for i in range(critical)]
+    tasks += [task(f"n{i}", steps, rigid) for i, steps in enumerate(normal)]
+    works = [steps] * critical + list(normal)
+    return Mix(GPU, tuple(tasks), tuple(tuple(us * US for _, us in work) for work in works))
+
+
+Shown = Callable[[Trial], tuple[float, float]]
+
+
+def measured(mix: Mix, shown: Shown, policy: MiriamMeasured = POLICY) -> Mix:
+    """``mix`` with what a device would find if ``shown`` were a trial's slowdown and progress."""
+    coruns = {
+        (c, n): tuple(CoRun(trial, *shown(trial)) for trial in policy.trials(mix, c, n))
+        for c in mix.critical
+        for n in mix.normal
+    }
+    return replace(mix, coruns=coruns)
+
+
+def beside_first(trial: Trial) -> tuple[float, float]:
+    """Free beside the first segment, far too dear beside the others."""
+    return (1.0, 0.9) if trial.critical == (0, 2) else (3.0, 0.9)
+
+
+def opened(plan: Plan, normal: int = 1) -> list[list[bool]]:
+    return [[grant != CLOSED for grant in row] for row in plan.grants[0, normal]]
+
+
+def work_ns(plan: Plan, coruns: Mix) -> float:
+    """The normal work of units beside open steps, as measured, were each alone there."""
+    total_ns = 0.0
+    for corun in coruns.coruns[0, 1]:
+        column = corun.trial.normal[0]
+        for step in range(*corun.trial.critical):
+            if plan.grants[0, 1][step][column] == corun.trial.grant:
+                total_ns += corun.progress * coruns.step_ns[0][step]
+    return total_ns
+
+
+def test_it_is_a_policy_that_measures() -> None:
+    assert isinstance(get("miriam-measured"), Measuring)
+    assert not isinstance(get("miriam"), Measuring)
+
+
+def test_trials_are_every_segment_with_every_unit_and_grant() -> None:
+    trials = MiriamMeasured().trials(mix([SHORT, LONG]), 0, 1)
+    assert len(set(trials)) == len(trials)
+    assert {trial.critical for trial in trials} == {(0, 2), (2, 4), (4, 6)}
+    short = {trial.grant for trial in trials if trial.normal == (0, 1)}
+    long = {trial.grant for trial in trials if trial.normal == (1, 2)}
+    assert short == {UNLIMITED}
+    confined = Grant(UNLIMITED.blocks, sms=(3, 4))
+    assert long == {UNLIMITED, confined, *(Grant(n, 256, ahead=True) for n in (4, 2, 1))}
+
+
+def test_a_grant_is_never_for_all_blocks() -> None:
+    trials = MiriamMeasured().trials(mix([(2, 40)]), 0, 1)
+    assert {trial.grant.blocks for trial in trials} == {UNLIMITED.blocks, 1}
+
+
+def test_only_segments_within_the_budget_are_open() -> None:
+    """And an end comes early enough for what runs to be gone: 10 us and the write's 8 us."""
+    plan = MiriamMeasured().plan(measured(mix([SHORT]), beside_first))
+    assert WRITE_NS == 8 * US
+    assert opened(plan) == [[True], [False], [False], [False], [False], [False]]
+
+
+def test_what_goes_on_beside_the_next_segment_does_not_end_early() -> None:
+    plan = MiriamMeasured().plan(measured(mix([SHORT]), lambda trial: (1.0, 0.9)))
+    assert opened(plan) == [[True]] * 6
+
+
+def test_all_steps_of_a_unit_have_its_grant() -> None:
+    work = [SHORT, SHORT, LONG]
+    plan = MiriamMeasured().plan(measured(mix(work), lambda trial: (1.0, 0.9)))
+    assert set(plan.grants[0, 1]) == {(UNLIMITED,) * 3}
+
+
+def test_the_cheapest_grant_is_taken_where_no_other_fits() -> None:
+    def cheap_if_small(trial: Trial) -> tuple[float, float]:
+        return (1.0, 0.2) if trial.grant.blocks == 1 else (3.0, 0.9)
+
+    plan = MiriamMeasured().plan(measured(mix([LONG]), cheap_if_small))
+    assert set(plan.grants[0, 1]) == {(Grant(1, 256, ahead=True),)}
+
+
+def test_without_a_budget_only_what_costs_nothing_is_open() -> None:
+    policy = MiriamMeasured(budget=0)
+    free = measured(mix([SHORT, LONG]), lambda trial: (0.999, 0.5))
+    assert opened(policy.plan(free)) == [[True] * 2] * 6
+    dear = measured(mix([SHORT, LONG]), lambda trial: (1.001, 0.5))
+    assert opened(policy.plan(dear)) == [[False] * 2] * 6
+
+
+def test_a_larger_budget_never_brings_less() -> None:
+    def shown(trial: Trial) -> tuple[float, float]:
+        return 1.0 + 0.2 * (trial.critical[0] + 1), 0.9
+
+    given = measured(mix([SHORT]), shown)
+    found = [work_ns(MiriamMeasured(budget=b).plan(given), given) for b in (0, 0.05, 0.2, 0.5, 9)]
+    assert found == sorted(found)
+    assert found[0] == 0
+    assert found[-1] == pytest.approx(0.9 * sum(given.step_ns[0]))
+
+
+def test_several_normal_tasks_share_the_budget() -> None:
+    """A tenth of 160 us is enough for the whole first segment once, not for half of it twice."""
+
+    def shown(trial: Trial) -> tuple[float, float]:
+        return (1.5, 0.9) if trial.critical == (0, 2) else (9.0, 0.9)
+
+    one, two = measured(mix([SHORT]), shown), measured(mix([SHORT], [SHORT]), shown)
+    assert any(map(any, opened(MiriamMeasured().plan(one))))
+    both = MiriamMeasured().plan(two)
+    assert not any(map(any, opened(both, 1) + opened(both, 2)))
+
+
+def test_every_pair_has_its_own_grants() -> None:
+    plan = MiriamMeasured().plan(measured(mix([SHORT], [LONG], critical=2), beside_first))
+    assert set(plan.grants) == {(0, 2), (0, 3), (1, 2), (1, 3)}
+    assert [plan.stream_priority for plan in plan.tasks] == [0, 0, 1, 1]
+
+
+def test_levels_a_gate_for_one_wave_and_elastic_for_what_can_leave() -> None:
+    """A step of one wave is elastic only where it may hold a part of its blocks."""
+    gate, elastic = StepPlan(Level.GATE, Level.GATE), StepPlan(Level.GRANT, Level.YIELD)
+    work = mix([SHORT, (ONE_WAVE, 5), STIFF, LONG])
+    whole = MiriamMeasured().plan(measured(work, lambda trial: (1.0, 0.9)))
+    assert whole.tasks[0].steps == (ORDERED,) * 6
+    assert whole.tasks[1].steps == (gate, ORDERED, gate, elastic)
+
+    def small(trial: Trial) -> tuple[float, float]:
+        return (1.0, 0.5) if trial.grant.blocks in (UNLIMITED.blocks, 1) else (1.0, 0.6)
+
+    part = MiriamMeasured().plan(measured(work, small))
+    assert part.tasks[1].steps == (gate, ORDERED, elastic, elastic)
+
+
+def test_normal_work_alone_has_levels_and_no_grants() -> None:
+    plan = MiriamMeasured().plan(mix([SHORT, LONG], critical=0))
+    assert not plan.grants
+    assert [step.level for step in plan.tasks[0].steps] == [Level.GATE, Level.GRANT]
+
+
+def test_of_rigid_steps_nothing_is_measured_and_gates_hold_them() -> None:
+    rigid = mix([SHORT, LONG], rigid="closed source")
+    given = measured(rigid, beside_first)
+    assert given.coruns == {(0, 1): ()}
+    plan = MiriamMeasured().plan(given)
+    assert opened(plan) == [[False] * 2] * 6
+    assert [step.level for step in plan.tasks[1].steps] == [Level.GATE, Level.GATE]
+
+
+@pytest.mark.parametrize("critical_ns", [(0,), (7,), (0, 60_000)])
+@pytest.mark.parametrize("normal_ns", [(0,), (7,), (0, 40_000)])
+def test_short_programs_and_steps_without_time(
+    critical_ns: tuple[int, ...], normal_ns: tuple[int, ...]
+) -> None:
+    tasks = [task("c", [(ONE_WAVE, 0)] * len(critical_ns)), task("n", [SHORT] * len(normal_ns))]
+    given = Mix(GPU, tuple(tasks), (critical_ns, normal_ns))
+    for budget in (0.0, 0.1):
+        policy = MiriamMeasured(budget=budget)
+        plan = policy.plan(measured(given, lambda trial: (1.1, 0.5), policy))
+        assert len(plan.grants[0, 1]) == len(critical_ns)
+        assert all(len(row) == len(normal_ns) for row in plan.grants[0, 1])
+
+
+@pytest.mark.parametrize("budget", [-0.1, float("nan"), float("inf")])
+def test_a_budget_is_a_share(budget: float) -> None:
+    text = "policy miriam-measured budget: a share, not negative, got"
+    with pytest.raises(UsageError, match=text):
+        MiriamMeasured(budget=budget)
+
+
+def test_a_device_that_does_not_measure_is_named_as_missing() -> None:
+    with pytest.raises(MissingCapabilityError) as found:
+        devices.get("sim:orin").open(mix([SHORT]).tasks, get("miriam-measured"))
+    text = str(found.value)
+    assert text.startswith("policy miriam-measured")
+    assert "a device that measures steps beside each other" in text
+    assert "cuda:<GPU>, or the policy miriam, which estimates" in text
+
+
+def test_bench_exits_3_on_such_a_device(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = ["--pair", "alexnet+cifarnet", "--gap-us", "0", "--seconds", "0.004", "--jobs", "1"]
+    args += ["--device", "sim:orin", "--policy", "miriam-measured"]
+    monkeypatch.setattr(sys, "argv", ["miriam", "bench", "pairs", *args])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 3
+    assert "a device that measures steps beside each other" in capsys.readouterr().err
