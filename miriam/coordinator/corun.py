@@ -26,7 +26,7 @@ MOST_SEGMENTS = 16
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Normal steps again and again under ``grant``, beside critical steps again and again."""
+    """Normal steps again and again under ``grant``, beside those steps of a critical request."""
 
     critical: Steps
     normal: Steps
@@ -37,8 +37,8 @@ class Trial:
 class CoRun:
     """What a trial showed.
 
-    ``slowdown``: the critical steps' time / their time alone. ``progress``: the normal steps' rate
-    beside them / their rate alone.
+    ``slowdown``: the critical steps' time / their time after the normal task, which may have
+    emptied the caches. ``progress``: the normal steps' rate beside them / their rate alone.
     """
 
     trial: Trial

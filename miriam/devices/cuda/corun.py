@@ -1,16 +1,18 @@
-"""Measures normal work beside critical work, stretch by stretch (`miriam.coordinator.corun`).
+"""Measures normal work beside a critical request, segment by segment (`miriam.coordinator.corun`).
 
-The critical steps run as a graph, again and again, while the normal ones do in another stream with
-less priority. Their blocks claim from counters, which copies to the host read before and after: a
-copy engine waits for no kernel. In the end a fill closes the grant, and what is left of the normal
-graph falls through.
+The critical request runs once as a graph, while the steps of a normal unit run again and again in
+another stream with less priority. So what caches hold and what bandwidth is left is as it will be:
+steps that are repeated alone find their weights in L2. On a branch beside the chain of critical
+kernels, each border of a segment records an event and copies the counters that the normal blocks
+claim from to the host; a copy engine waits for no kernel. In the end a fill closes the grant, and
+what is left of the normal graph falls through.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from miriam.coordinator import Grant
 from miriam.coordinator.corun import CoRun, Trial
 from miriam.coordinator.task import Steps
 from miriam.devices.cuda.buffers import Buffers
-from miriam.devices.cuda.capture import Graph, recording
+from miriam.devices.cuda.capture import Fork, Graph, recording
 from miriam.devices.cuda.code import Function
 from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.kernels import Form, Kernels
@@ -33,38 +35,15 @@ from miriam.devices.cuda.world import World
 from miriam.elastic.launch import Control
 from miriam.kernels import Program, Step
 
-WINDOW_NS = 300_000
-"""The critical steps alone are repeated for about so long."""
+SLOWEST = 2.5
+"""Beside others a critical request is expected to take at most so many times as long."""
 
-SLOWEST = 3
-"""Beside others they are expected to take at most so many times as long."""
+RUNS = 3
 
-RUNS = 2
+Profiles = tuple[Sequence[StepProfile], Sequence[StepProfile]]
+Times = NDArray[np.float64]
 
 _Key = tuple[object, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Normal:
-    """Normal steps, recorded: ``claims`` are each launch's blocks, ns per block a weight.
-
-    ``began`` is recorded by the graph.
-    """
-
-    graph: Graph
-    began: Any
-    weights_ns: NDArray[np.float64]
-    most: NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class _Critical:
-    """Critical steps, recorded, with the events around them and their time alone."""
-
-    graph: Graph
-    began: Any
-    ended: Any
-    alone_ns: float = 0.0
 
 
 class CoRunner:
@@ -73,35 +52,60 @@ class CoRunner:
     def __init__(self, world: World, kernels: Kernels, where: Function) -> None:
         """``where``: the kernel miriam_where, by which SMs are found."""
         self._world, self._kernels, self._where = world, kernels, where
-        self._known: dict[_Key, tuple[float, float]] = {}
+        self._known: dict[_Key, dict[Steps, tuple[float, float]]] = {}
 
     def measure(
-        self,
-        programs: tuple[Program, Program],
-        profiles: tuple[Sequence[StepProfile], Sequence[StepProfile]],
-        trials: Sequence[Trial],
+        self, programs: tuple[Program, Program], profiles: Profiles, trials: Sequence[Trial]
     ) -> tuple[CoRun, ...]:
-        """``trials`` of a critical and a normal program, whose kernels are loaded."""
-        missing = [t for t in trials if _key(programs, t) not in self._known]
+        """``trials`` of a critical and a normal program, whose kernels are loaded.
+
+        The critical ranges of all trials together are the segments of a request, in order.
+        """
+        keys = [_key(programs, trial) for trial in trials]
+        missing = {k: t for k, t in zip(keys, trials, strict=True) if k not in self._known}
         if missing:
-            bench = _Bench(self._world, self._kernels, programs, profiles)
-            for sms in {t.grant.sms for t in missing if t.grant.sms}:
+            ranges = sorted({trial.critical for trial in trials})
+            bench = _Bench(self._world, self._kernels, programs, profiles, ranges)
+            for sms in {t.grant.sms for t in missing.values() if t.grant.sms}:
                 bench.confine(sms, self._world.ids_of(*sms, self._where))
-            for trial in missing:
-                key = _key(programs, trial)
-                if key not in self._known:
-                    self._known[key] = bench.run(trial)
+            for key, trial in missing.items():
+                self._known[key] = bench.run(trial.normal, trial.grant)
             bench.close()
-        return tuple(CoRun(t, *self._known[_key(programs, t)]) for t in trials)
+        return tuple(
+            CoRun(trial, *self._known[key][trial.critical])
+            for key, trial in zip(keys, trials, strict=True)
+        )
 
 
 def _key(programs: tuple[Program, Program], trial: Trial) -> _Key:
     critical, normal = programs
     return (
-        tuple(step.kernel for step in critical.steps[slice(*trial.critical)]),
+        tuple(step.kernel for step in critical.steps),
         tuple(step.kernel for step in normal.steps[slice(*trial.normal)]),
         trial.grant,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Normal:
+    """The steps of a unit, recorded again and again.
+
+    ``began``: an event that the graph records. Of each launch, ``blocks`` and how many ns of its
+    step's time alone one of them stands for.
+    """
+
+    graph: Graph
+    began: Any
+    blocks: NDArray[np.int64]
+    block_ns: Times
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a run of the critical graph showed: times of the segments, and claims at the borders."""
+
+    taken_ns: Times
+    claimed: NDArray[np.uint32]
 
 
 class _Bench:
@@ -112,45 +116,55 @@ class _Bench:
         world: World,
         kernels: Kernels,
         programs: tuple[Program, Program],
-        profiles: tuple[Sequence[StepProfile], Sequence[StepProfile]],
+        profiles: Profiles,
+        ranges: Sequence[Steps],
     ) -> None:
         self._world, self._kernels = world, kernels
-        self._programs, self._profiles = programs, profiles
+        self._programs, self._profiles, self._ranges = programs, profiles, ranges
         world.enter()
         self._memory = Memory()
         self._buffers = [self._of(program) for program in programs]
-        self._streams = world.stream(-(2**31)), world.stream(0)
+        self._urgent, self._other = world.stream(-(2**31)), world.stream(0)
+        self._side = world.stream(-(2**31))
         self._quota = self._memory.device(4)
-        self._words = self._most_launches()
-        self._counters = self._memory.device(4 * self._words)
-        self._seen = [self._memory.host(4 * self._words) for _ in range(2)]
         self._sms = self._memory.device(4 * SM_WORDS)
         self._sets: dict[tuple[int, int] | None, Row] = {None: np.full(SM_WORDS, OPEN, np.uint32)}
+        self._critical_ns = sum(profile.original_ns for profile in profiles[0])
+        shortest_ns = max(1, min(profile.original_ns for profile in profiles[1]))
+        self._words = 2 * (round(SLOWEST * self._critical_ns) // shortest_ns + 2)
+        self._counters = self._memory.device(4 * self._words)
+        self._events = [ask(driver.cuEventCreate(0)) for _ in range(len(ranges) + 1)]
+        self._address, view = self._memory.host(4 * self._words * len(self._events))
+        self._claims = view.view(np.uint32).reshape(len(self._events), self._words)
+        self._critical = self._record_critical()
+        self._request = self._record_request()
         self._normals: dict[tuple[Steps, int], _Normal] = {}
-        self._criticals: dict[Steps, _Critical] = {}
+        self._alone_ns = np.median([self._after() for _ in range(2 * RUNS + 1)], axis=0)
 
     def confine(self, sms: tuple[int, int], ids: Sequence[int]) -> None:
         """The hardware's numbers of the SMs that grants call ``sms``."""
         self._sets[sms] = sm_set(ids)
 
-    def run(self, trial: Trial) -> tuple[float, float]:
-        """Slow-down and progress (`CoRun`)."""
-        critical = self._critical(trial.critical)
-        normal = self._normal(trial.normal, trial.grant)
-        found = [self._once(critical, normal, trial.grant) for _ in range(RUNS)]
-        slowdown = median(elapsed_ns for elapsed_ns, _ in found) / critical.alone_ns
-        return slowdown, fmean(done_ns / elapsed_ns for elapsed_ns, done_ns in found)
+    def run(self, unit: Steps, grant: Grant) -> dict[Steps, tuple[float, float]]:
+        """Slow-down and progress (`CoRun`) of each segment beside ``unit`` under ``grant``."""
+        normal = self._normal(unit, grant)
+        seen = [self._beside(normal, grant) for _ in range(RUNS)]
+        slowdown = np.median([s.taken_ns for s in seen], axis=0) / self._alone_ns
+        progress = np.mean([_progress(s, normal) for s in seen], axis=0)
+        found = zip(slowdown.tolist(), progress.tolist(), strict=True)
+        return dict(zip(self._ranges, found, strict=True))
 
     def close(self) -> None:
         """Give back what was made."""
-        for normal in self._normals.values():
-            normal.graph.destroy()
-            ask(driver.cuEventDestroy(normal.began))
-        for critical in self._criticals.values():
-            critical.graph.destroy()
-            for event in (critical.began, critical.ended):
-                ask(driver.cuEventDestroy(event))
-        for stream in self._streams:
+        for graph in (
+            self._critical,
+            self._request,
+            *(normal.graph for normal in self._normals.values()),
+        ):
+            graph.destroy()
+        for event in (*self._events, *(normal.began for normal in self._normals.values())):
+            ask(driver.cuEventDestroy(event))
+        for stream in (self._urgent, self._other, self._side):
             ask(driver.cuStreamDestroy(stream))
         self._memory.free()
 
@@ -158,102 +172,98 @@ class _Bench:
         weights = {b.name: self._memory.device(b.bytes) for b in program.named("weight")}
         return Buffers(program, weights, self._memory)
 
-    def _repeats(self, steps: Steps) -> int:
-        taken_ns = sum(p.original_ns for p in self._profiles[1][slice(*steps)])
-        longest_ns = WINDOW_NS + max(p.original_ns for p in self._profiles[0]) * 2
-        return -(-SLOWEST * longest_ns // max(taken_ns, 1)) + 1
+    def _after(self) -> Times:
+        """The segments' times with nothing beside, on caches that a normal request has used."""
+        self._request.launch(self._other)
+        drain(self._other)
+        return self._look().taken_ns
 
-    def _most_launches(self) -> int:
-        shortest_ns = max(1, min(p.original_ns for p in self._profiles[1]))
-        longest_ns = WINDOW_NS + max(p.original_ns for p in self._profiles[0]) * 2
-        return (SLOWEST * longest_ns // shortest_ns + 2) * 2
+    def _beside(self, normal: _Normal, grant: Grant) -> _Seen:
+        self._start(normal, grant)
+        seen = self._look()
+        drain(self._other)
+        return seen
 
-    def _once(self, critical: _Critical, normal: _Normal, grant: Grant) -> tuple[float, float]:
-        """The critical steps' time beside the normal ones, and how much those did then, in ns."""
-        urgent, other = self._streams
-        ask(driver.cuMemsetD32Async(self._quota, min(grant.blocks, OPEN), 1, urgent))
-        ask(driver.cuMemsetD32Async(self._counters, 0, self._words, urgent))
-        drain(urgent)
+    def _start(self, normal: _Normal, grant: Grant) -> None:
+        ask(driver.cuMemsetD32Async(self._quota, min(grant.blocks, OPEN), 1, self._urgent))
+        ask(driver.cuMemsetD32Async(self._counters, 0, self._words, self._urgent))
+        drain(self._urgent)
         upload(self._sms, self._sets[grant.sms])
-        normal.graph.launch(other)
+        normal.graph.launch(self._other)
         wait_for(normal.began)
-        elapsed_ns = self._timed_ns(critical)
-        drain(other)
-        before, after = (view.view(np.uint32)[: normal.most.size] for _, view in self._seen)
-        claimed = np.minimum(after, normal.most) - np.minimum(before, normal.most)
-        return elapsed_ns, float(claimed @ normal.weights_ns)
 
-    def _timed_ns(self, critical: _Critical) -> float:
-        urgent, _ = self._streams
-        critical.graph.launch(urgent)
-        drain(urgent)
-        return float(ask(driver.cuEventElapsedTime(critical.began, critical.ended))) * 1e6
+    def _look(self) -> _Seen:
+        self._critical.launch(self._urgent)
+        drain(self._urgent)
+        elapsed = [ask(driver.cuEventElapsedTime(*pair)) for pair in pairwise(self._events)]
+        return _Seen(np.array(elapsed) * 1e6, self._claims.copy())
 
-    def _critical(self, steps: Steps) -> _Critical:
-        if steps not in self._criticals:
-            made = self._record_critical(steps)
-            self._timed_ns(made)
-            alone_ns = median(self._timed_ns(made) for _ in range(2 * RUNS + 1))
-            self._criticals[steps] = _Critical(made.graph, made.began, made.ended, alone_ns)
-        return self._criticals[steps]
+    def _record_request(self) -> Graph:
+        with recording(self._other) as graph:
+            for step in self._programs[1].steps:
+                arguments = self._buffers[1].arguments(step)
+                self._kernels.original(step).submit(self._other, step, arguments)
+        return graph
 
-    def _record_critical(self, steps: Steps) -> _Critical:
-        stream, _ = self._streams
-        chosen = self._programs[0].steps[slice(*steps)]
-        taken_ns = sum(p.original_ns for p in self._profiles[0][slice(*steps)])
-        began, ended = (ask(driver.cuEventCreate(0)) for _ in range(2))
-        with recording(stream) as graph:
-            self._look(0)
-            ask(driver.cuEventRecordWithFlags(began, stream, EXTERNAL))
-            for _ in range(max(1, round(WINDOW_NS / max(taken_ns, 1)))):
-                for step in chosen:
-                    arguments = self._buffers[0].arguments(step)
-                    self._kernels.original(step).submit(stream, step, arguments)
-            ask(driver.cuEventRecordWithFlags(ended, stream, EXTERNAL))
-            self._look(1)
-            ask(driver.cuMemsetD32Async(self._quota, 0, 1, stream))
-        return _Critical(graph, began, ended)
+    def _record_critical(self) -> Graph:
+        stops = {stop: place for place, (_, stop) in enumerate(self._ranges, 1)}
+        with recording(self._urgent) as graph:
+            fork = Fork(self._urgent, self._side)
+            fork.catch_up()
+            self._mark(0)
+            for number, step in enumerate(self._programs[0].steps, 1):
+                arguments = self._buffers[0].arguments(step)
+                self._kernels.original(step).submit(self._urgent, step, arguments)
+                if number in stops:
+                    fork.catch_up()
+                    self._mark(stops[number])
+            ask(driver.cuMemsetD32Async(self._quota, 0, 1, self._side))
+            fork.join()
+        graph.upload(self._urgent)
+        return graph
 
-    def _look(self, which: int) -> None:
-        address, _ = self._seen[which]
-        stream, _ = self._streams
-        ask(driver.cuMemcpyDtoHAsync(address, self._counters, 4 * self._words, stream))
+    def _mark(self, border: int) -> None:
+        size = 4 * self._words
+        ask(driver.cuEventRecordWithFlags(self._events[border], self._side, EXTERNAL))
+        at = self._address + size * border
+        ask(driver.cuMemcpyDtoHAsync(at, self._counters, size, self._side))
 
-    def _normal(self, steps: Steps, grant: Grant) -> _Normal:
-        first, _ = steps
-        kernel = self._programs[1].steps[first].kernel
-        threads = grant.threads or kernel.threads
-        key = steps, threads if threads < kernel.threads else 0
-        if key not in self._normals:
-            self._normals[key] = self._record_normal(steps, key[1])
-        return self._normals[key]
+    def _normal(self, unit: Steps, grant: Grant) -> _Normal:
+        kernel = self._programs[1].steps[unit[0]].kernel
+        folded = grant.threads if 0 < grant.threads < kernel.threads else 0
+        if (unit, folded) not in self._normals:
+            self._normals[unit, folded] = self._record_normal(unit, folded)
+        return self._normals[unit, folded]
 
-    def _record_normal(self, steps: Steps, threads: int) -> _Normal:
-        """``threads``: of the form, 0 for as many as the original's."""
-        _, stream = self._streams
-        chosen = [
-            (self._programs[1].steps[i], self._form(i, threads), self._profiles[1][i])
-            for i in range(*steps)
+    def _record_normal(self, unit: Steps, folded: int) -> _Normal:
+        """``folded``: threads of the form, 0 for as many as the original's."""
+        steps = self._programs[1].steps[slice(*unit)]
+        profiles = self._profiles[1][slice(*unit)]
+        forms = [
+            profile.forms[folded or step.kernel.threads]
+            for step, profile in zip(steps, profiles, strict=True)
         ]
+        takes_ns = max(1, sum(profile.original_ns for profile in profiles))
+        repeats = round(SLOWEST * self._critical_ns) // takes_ns + 1
         began = ask(driver.cuEventCreate(0))
-        weights_ns: list[float] = []
-        most: list[int] = []
-        with recording(stream) as graph:
-            ask(driver.cuEventRecordWithFlags(began, stream, EXTERNAL))
-            for _ in range(self._repeats(steps)):
-                for step, form, profile in chosen:
-                    self._submit(step, form, len(most))
-                    weights_ns.append(profile.original_ns / step.kernel.blocks)
-                    most.append(step.kernel.blocks)
-        return _Normal(graph, began, np.array(weights_ns), np.array(most))
-
-    def _form(self, step: int, threads: int) -> Form:
-        forms = self._profiles[1][step].forms
-        return forms[threads or self._programs[1].steps[step].kernel.threads]
+        with recording(self._other) as graph:
+            ask(driver.cuEventRecordWithFlags(began, self._other, EXTERNAL))
+            for repeat in range(repeats):
+                for place, (step, form) in enumerate(zip(steps, forms, strict=True)):
+                    self._submit(step, form, repeat * len(steps) + place)
+        blocks = np.array([step.kernel.blocks for step in steps], np.int64)
+        alone_ns = np.array([profile.original_ns for profile in profiles], np.float64)
+        return _Normal(graph, began, np.tile(blocks, repeats), np.tile(alone_ns / blocks, repeats))
 
     def _submit(self, step: Step, form: Form, number: int) -> None:
-        _, stream = self._streams
         control = Control(self._counters + 4 * number, quota=self._quota, sms=self._sms)
         full = resident_blocks(form.function, form.threads, step.kernel, self._world)
         arguments = self._buffers[1].arguments(step)
-        form.launch(stream, step.kernel, arguments, min(step.kernel.blocks, full), control)
+        form.launch(self._other, step.kernel, arguments, min(step.kernel.blocks, full), control)
+
+
+def _progress(seen: _Seen, normal: _Normal) -> Times:
+    """Of each segment: the normal work done in it, in ns of its time alone / the segment's time."""
+    claimed = np.minimum(seen.claimed[:, : normal.blocks.size], normal.blocks)
+    done_ns: Times = np.diff(claimed @ normal.block_ns)
+    return done_ns / seen.taken_ns
