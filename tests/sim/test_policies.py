@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from miriam.coordinator import Policy, Task
-from miriam.coordinator.policies import get, names
+from miriam.coordinator.policies import get
 from miriam.coordinator.policies.vacate import Vacate
 from miriam.devices.sim import SimDevice
 from miriam.kernels import Cost, Program, Resources, Variant
-from tests.sim.programs import gpu, kernel, program
+from tests.sim.programs import POLICIES, gpu, kernel, program
 from tests.sim.test_session import LONG, SHORT, collect, open_recorded
 
 WINDOW_NS = 10_000_000
@@ -110,7 +110,7 @@ def programs(draw: st.DrawFn) -> Program:
 arrivals = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 300_000)), min_size=1, max_size=8)
 
 
-@pytest.mark.parametrize("policy", names())
+@pytest.mark.parametrize("policy", POLICIES)
 @given(
     works=st.tuples(programs(), programs(), programs(), programs()),
     requests=arrivals,

@@ -25,14 +25,14 @@ from miriam.coordinator import (
     Waiting,
     admit_in_flight,
 )
-from miriam.coordinator.policies import get, names
+from miriam.coordinator.policies import get
 from miriam.coordinator.policy import Snapshot
 from miriam.devices.contract import Completion
 from miriam.devices.sim.device import SimDevice
 from miriam.devices.sim.session import SimSession
 from miriam.errors import UsageError
 from miriam.kernels import Cost, Program, Resources, Variant
-from tests.sim.programs import gpu, kernel, program
+from tests.sim.programs import POLICIES, gpu, kernel, program
 
 END_NS = 10**12
 LONG = Cost(flop=200_000, l2_bytes=1e4, dram_bytes=1e3)
@@ -170,7 +170,7 @@ def test_every_block_runs_exactly_once_under_any_grants(
         assert completion.arrival_ns <= completion.start_ns < completion.finish_ns
 
 
-@pytest.mark.parametrize("policy", names())
+@pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy_runs_every_block_exactly_once(policy: str) -> None:
     tasks = [critical(), normal(in_flight=2), normal("m")]
     session = open_recorded(tasks, get(policy))

@@ -18,6 +18,7 @@ from miriam.coordinator import Task, policies
 from miriam.devices.contract import Completion
 from miriam.devices.observe import Look, Observer
 from miriam.devices.sim import SimDevice, preset
+from tests.sim.programs import POLICIES
 
 WINDOW_NS = 12_000_000
 DEVICE = SimDevice(preset("orin"))
@@ -53,7 +54,7 @@ def observed(policy: str) -> tuple[tuple[Explained, ...], Any, tuple[Completion,
     return explained, json.loads(timeline.encode("sim:orin", explained)), tuple(done)
 
 
-@pytest.mark.parametrize("policy", policies.names())
+@pytest.mark.parametrize("policy", POLICIES)
 def test_the_parts_sum_to_the_delay(policy: str) -> None:
     explained, _, done = observed(policy)
     critical = [c for c in done if c.task < 2]

@@ -10,7 +10,7 @@ what is left of the normal graph falls through.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -33,12 +33,18 @@ from miriam.devices.cuda.profile import StepProfile, resident_blocks
 from miriam.devices.cuda.words import OPEN, SM_WORDS, Row, sm_set
 from miriam.devices.cuda.world import World
 from miriam.elastic.launch import Control
-from miriam.kernels import Program, Step
+from miriam.kernels import Program, Scalar, Step
 
 SLOWEST = 2.5
 """Beside others a critical request is expected to take at most so many times as long."""
 
+LEAD_NS = 50_000
+"""So much more normal work there is, for the time until the host's launch has come."""
+
 RUNS = 3
+
+BLOCKS = 2
+"""How far a normal step has come is seen over at least so many of its blocks, one by one."""
 
 Profiles = tuple[Sequence[StepProfile], Sequence[StepProfile]]
 Times = NDArray[np.float64]
@@ -61,29 +67,33 @@ class CoRunner:
 
         The critical ranges of all trials together are the segments of a request, in order.
         """
-        keys = [_key(programs, trial) for trial in trials]
-        missing = {k: t for k, t in zip(keys, trials, strict=True) if k not in self._known}
+        ranges = tuple(sorted({trial.critical for trial in trials}))
+        asked = dict.fromkeys((trial.normal, trial.grant) for trial in trials)
+        keys = {pair: _key(programs, ranges, *pair) for pair in asked}
+        missing = {key: pair for pair, key in keys.items() if key not in self._known}
         if missing:
-            ranges = sorted({trial.critical for trial in trials})
-            bench = _Bench(self._world, self._kernels, programs, profiles, ranges)
-            for sms in {t.grant.sms for t in missing.values() if t.grant.sms}:
+            units = {unit for unit, _ in missing.values()}
+            bench = _Bench(self._world, self._kernels, programs, profiles, ranges, units)
+            for sms in {grant.sms for _, grant in missing.values() if grant.sms}:
                 bench.confine(sms, self._world.ids_of(*sms, self._where))
-            for key, trial in missing.items():
-                self._known[key] = bench.run(trial.normal, trial.grant)
+            for key, (unit, grant) in missing.items():
+                self._known[key] = bench.run(unit, grant)
             bench.close()
-        return tuple(
-            CoRun(trial, *self._known[key][trial.critical])
-            for key, trial in zip(keys, trials, strict=True)
-        )
+        found = {pair: self._known[key] for pair, key in keys.items()}
+        return tuple(CoRun(t, *found[t.normal, t.grant][t.critical]) for t in trials)
 
 
-def _key(programs: tuple[Program, Program], trial: Trial) -> _Key:
+def _key(
+    programs: tuple[Program, Program], ranges: tuple[Steps, ...], unit: Steps, grant: Grant
+) -> _Key:
     critical, normal = programs
-    return (
-        tuple(step.kernel for step in critical.steps),
-        tuple(step.kernel for step in normal.steps[slice(*trial.normal)]),
-        trial.grant,
-    )
+    chosen = normal.steps[slice(*unit)]
+    return tuple(map(_alike, critical.steps)), ranges, tuple(map(_alike, chosen)), grant
+
+
+def _alike(step: Step) -> _Key:
+    """Steps for which this is the same do the same: how much of it, numbers may say."""
+    return step.kernel, tuple(argument for argument in step.args if isinstance(argument, Scalar))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +101,14 @@ class _Normal:
     """The steps of a unit, recorded again and again.
 
     ``began``: an event that the graph records. Of each launch, ``blocks`` and how many ns of its
-    step's time alone one of them stands for.
+    step's time alone one of them stands for. ``longest_ns``: how long a block of them runs, alone.
     """
 
     graph: Graph
     began: Any
     blocks: NDArray[np.int64]
     block_ns: Times
+    longest_ns: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +129,9 @@ class _Bench:
         programs: tuple[Program, Program],
         profiles: Profiles,
         ranges: Sequence[Steps],
+        units: Collection[Steps],
     ) -> None:
+        """``ranges``: the segments. ``units``: all that will be run beside them."""
         self._world, self._kernels = world, kernels
         self._programs, self._profiles, self._ranges = programs, profiles, ranges
         world.enter()
@@ -130,8 +143,7 @@ class _Bench:
         self._sms = self._memory.device(4 * SM_WORDS)
         self._sets: dict[tuple[int, int] | None, Row] = {None: np.full(SM_WORDS, OPEN, np.uint32)}
         self._critical_ns = sum(profile.original_ns for profile in profiles[0])
-        shortest_ns = max(1, min(profile.original_ns for profile in profiles[1]))
-        self._words = 2 * (round(SLOWEST * self._critical_ns) // shortest_ns + 2)
+        self._words = max(self._repeats(unit) * len(range(*unit)) for unit in units)
         self._counters = self._memory.device(4 * self._words)
         self._events = [ask(driver.cuEventCreate(0)) for _ in range(len(ranges) + 1)]
         self._address, view = self._memory.host(4 * self._words * len(self._events))
@@ -167,6 +179,10 @@ class _Bench:
         for stream in (self._urgent, self._other, self._side):
             ask(driver.cuStreamDestroy(stream))
         self._memory.free()
+
+    def _repeats(self, unit: Steps) -> int:
+        takes_ns = max(1, sum(profile.original_ns for profile in self._profiles[1][slice(*unit)]))
+        return (round(SLOWEST * self._critical_ns) + LEAD_NS) // takes_ns + 1
 
     def _of(self, program: Program) -> Buffers:
         weights = {b.name: self._memory.device(b.bytes) for b in program.named("weight")}
@@ -243,8 +259,7 @@ class _Bench:
             profile.forms[folded or step.kernel.threads]
             for step, profile in zip(steps, profiles, strict=True)
         ]
-        takes_ns = max(1, sum(profile.original_ns for profile in profiles))
-        repeats = round(SLOWEST * self._critical_ns) // takes_ns + 1
+        repeats = self._repeats(unit)
         began = ask(driver.cuEventCreate(0))
         with recording(self._other) as graph:
             ask(driver.cuEventRecordWithFlags(began, self._other, EXTERNAL))
@@ -253,17 +268,39 @@ class _Bench:
                     self._submit(step, form, repeat * len(steps) + place)
         blocks = np.array([step.kernel.blocks for step in steps], np.int64)
         alone_ns = np.array([profile.original_ns for profile in profiles], np.float64)
-        return _Normal(graph, began, np.tile(blocks, repeats), np.tile(alone_ns / blocks, repeats))
+        at_once = [self._at_once(step, form) for step, form in zip(steps, forms, strict=True)]
+        longest_ns = float(max(alone_ns / np.ceil(blocks / at_once)))
+        tiled = np.tile(blocks, repeats), np.tile(alone_ns / blocks, repeats)
+        return _Normal(graph, began, *tiled, longest_ns)
 
     def _submit(self, step: Step, form: Form, number: int) -> None:
         control = Control(self._counters + 4 * number, quota=self._quota, sms=self._sms)
-        full = resident_blocks(form.function, form.threads, step.kernel, self._world)
         arguments = self._buffers[1].arguments(step)
-        form.launch(self._other, step.kernel, arguments, min(step.kernel.blocks, full), control)
+        blocks = self._at_once(step, form)
+        form.launch(self._other, step.kernel, arguments, blocks, control)
+
+    def _at_once(self, step: Step, form: Form) -> int:
+        full = resident_blocks(form.function, form.threads, step.kernel, self._world)
+        return min(step.kernel.blocks, full)
 
 
 def _progress(seen: _Seen, normal: _Normal) -> Times:
     """Of each segment: the normal work done in it, in ns of its time alone / the segment's time."""
     claimed = np.minimum(seen.claimed[:, : normal.blocks.size], normal.blocks)
-    done_ns: Times = np.diff(claimed @ normal.block_ns)
-    return done_ns / seen.taken_ns
+    return rates(claimed @ normal.block_ns, seen.taken_ns, BLOCKS * normal.longest_ns)
+
+
+def rates(done_ns: Times, taken_ns: Times, least_ns: float) -> Times:
+    """By how much ``done_ns`` grows per ns, of each segment.
+
+    ``done_ns``: at each of the segments' borders. ``taken_ns``: by each segment. It grows in steps,
+    so a segment is looked at together with its neighbours until they took ``least_ns``.
+    """
+    at_ns = np.concatenate([[0.0], np.cumsum(taken_ns)])
+    last, found = len(taken_ns), []
+    for begin in range(last):
+        end = begin + 1
+        while at_ns[end] - at_ns[begin] < least_ns and end - begin < last:
+            begin, end = max(0, begin - 1), min(last, end + 1)
+        found.append((done_ns[end] - done_ns[begin]) / (at_ns[end] - at_ns[begin]))
+    return np.array(found)
