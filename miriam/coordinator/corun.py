@@ -1,9 +1,12 @@
 """Co-running, measured: what normal work beside a stretch of a critical request costs and brings.
 
 A policy that plans by measurement says what it wants to know, as trials; a device measures them
-(`Measuring`), and `Mix.coruns` has the results. A critical request is cut into *segments*, since
-a control write takes some microseconds to arrive and many steps are shorter than that; a normal one
-into *units*: a long step, or short steps behind one gate.
+(`Measuring`), and `Mix.coruns` has the results. From these the policy makes candidates, plans that
+open more and more; the device tries each with all tasks, and `Mix.candidates` has what it saw.
+
+A critical request is cut into *segments*, since a control write takes some microseconds to arrive
+and many steps are shorter than that; a normal one into *units*: a long step, or short steps behind
+one gate.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from miriam.coordinator.gates import YIELD_TARGET_NS, gate_levels
-from miriam.coordinator.plan import Grant, Level
+from miriam.coordinator.plan import Grant, Level, Plan
 from miriam.coordinator.policy import Policy
 from miriam.coordinator.task import Mix, Steps
 
@@ -46,12 +49,29 @@ class CoRun:
     progress: float
 
 
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What trying a plan with all tasks showed.
+
+    ``slowdown``: the 95th percentile of a critical request's service / the same under the first
+    candidate, of several critical tasks the largest. ``gain``: the normal work done, in ns of its
+    time alone per ns.
+    """
+
+    plan: Plan
+    slowdown: float
+    gain: float
+
+
 @runtime_checkable
 class Measuring(Policy, Protocol):
-    """A policy whose plan needs `Mix.coruns`."""
+    """A policy whose plan is one of `Mix.candidates`, which it makes of `Mix.coruns`."""
 
     def trials(self, mix: Mix, critical: int, normal: int) -> Sequence[Trial]:
         """What has to be measured of two tasks of ``mix``."""
+
+    def candidates(self, mix: Mix) -> Sequence[Plan]:
+        """The plans that have to be tried; under the first one everything normal is held."""
 
 
 def segments(step_ns: Sequence[int]) -> tuple[Steps, ...]:

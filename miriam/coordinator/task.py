@@ -13,7 +13,7 @@ from miriam.errors import UsageError
 from miriam.kernels import GpuSpec, Program
 
 if TYPE_CHECKING:
-    from miriam.coordinator.corun import CoRun
+    from miriam.coordinator.corun import Candidate, CoRun
 
 Steps = tuple[int, int]
 """A half-open range of a program's steps."""
@@ -50,14 +50,15 @@ class Mix:
     """What a policy plans for: the tasks on one GPU.
 
     ``step_ns[task][step]`` is each step's time alone on that GPU, as the device measured it.
-    ``coruns[critical task, normal task]``: what it measured of them beside each other, for a
-    policy that asks for it.
+    ``coruns[critical task, normal task]``: what it measured of them beside each other, and
+    ``candidates``: of whole plans, for a policy that asks for it (corun.py).
     """
 
     gpu: GpuSpec
     tasks: tuple[Task, ...]
     step_ns: tuple[tuple[int, ...], ...]
     coruns: Mapping[tuple[int, int], tuple[CoRun, ...]] = field(default_factory=dict)
+    candidates: tuple[Candidate, ...] = ()
 
     @property
     def critical(self) -> tuple[int, ...]:

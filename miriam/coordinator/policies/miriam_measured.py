@@ -1,12 +1,13 @@
 """Miriam by measurement: normal steps co-run where that was measured to be worth its cost.
 
 Before the first request the device runs every unit of a normal request (a long step, or short
-steps behind one gate) beside every segment of a critical one, under a few grants, and measures how
-much slower the one gets and how far the other comes (corun.py). Beside the segments where normal
-work costs the critical request least for what it gets done it may go on, until that costs
-``budget`` of the request's time alone (budget.py); beside the others it is held. The design space
-is that of arXiv 2307.04339 (section 2), pruned further: what a grant costs depends on caches,
-queues and bandwidth as much as on the places that Eq. 2 counts.
+steps behind one gate) beside a critical one, under a few grants, and measures segment by segment
+how much slower the one gets and how far the other comes (corun.py). Plans are made of that which
+let normal work go on beside more and more segments, first where it costs least for what it gets
+done (budget.py). Each is tried with all tasks, and of those that keep to ``budget`` the one counts
+under which most gets done. The design space is that of arXiv 2307.04339 (section 2), pruned
+further: what a grant costs depends on caches, queues and bandwidth as much as on the places that
+Eq. 2 counts.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ _SHARES = (1.0, 0.5, 0.25)
 """Blocks of a limited grant per SM; a grant of more than one per SM was hardly ever cheaper than
 no limit at all."""
 
+OPENED = (0.0, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0)
+"""What the candidates may cost, as shares of what it is estimated to cost to open everything."""
+
 CRITICAL_SHARE = 0.75
 """Share of the SMs that confined normal work leaves alone, as under `vacate`."""
 
@@ -52,10 +56,10 @@ FOLDED_FROM_NS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class MiriamMeasured:
-    """Grants by measured cost and gain; ``budget``: as a share of the critical time alone.
-
-    Of several normal tasks each gets an equal part of the budget. ``yield_share``: how long normal
-    work may take to leave, as a share of the same, where that is more than the yield target.
+    """Measured plans. ``budget``: how much longer the 95th percentile of a critical request's
+    service may be than with all normal work held, as a share of it. ``yield_share``: how long
+    normal work may take to leave, as a share of the critical request's time alone, where that is
+    more than the yield target.
     """
 
     name: str = "miriam-measured"
@@ -83,9 +87,30 @@ class MiriamMeasured:
             for segment in segments(mix.step_ns[critical])
         ]
 
+    def candidates(self, mix: Mix) -> Sequence[Plan]:
+        """Plans from holding everything to opening everything; equal ones once."""
+        found: list[Plan] = []
+        for share in OPENED:
+            plan = self._opening(mix, share)
+            if plan not in found:
+                found.append(plan)
+        return found
+
     def plan(self, mix: Mix) -> Plan:
-        """The grants within the budget; MissingCapabilityError where nothing was measured."""
-        grants = {(c, n): self._table(mix, c, n) for c in mix.critical for n in mix.normal}
+        """The best candidate within the budget; MissingCapabilityError where none was tried."""
+        if not mix.candidates:
+            raise MissingCapabilityError(
+                f"policy {self.name}",
+                "a device that measures steps beside each other",
+                "choose a device cuda:<GPU>, or the policy miriam, which estimates",
+            )
+        held = mix.candidates[0]
+        kept = [c for c in mix.candidates if c.slowdown <= 1 + self.budget]
+        return max(kept, key=lambda c: c.gain, default=held).plan
+
+    def _opening(self, mix: Mix, share: float) -> Plan:
+        """The plan that may cost ``share`` of what opening everything is estimated to cost."""
+        grants = {(c, n): self._table(mix, c, n, share) for c in mix.critical for n in mix.normal}
         tasks = []
         for i, task in enumerate(mix.tasks):
             steps = (ORDERED,) * len(task.program.steps)
@@ -99,17 +124,11 @@ class MiriamMeasured:
         """Everything that has a free stream."""
         return admit_in_flight(mix, snapshot)
 
-    def _table(self, mix: Mix, critical: int, normal: int) -> GrantTable:
-        if (critical, normal) not in mix.coruns:
-            raise MissingCapabilityError(
-                f"policy {self.name}",
-                "a device that measures steps beside each other",
-                "choose a device cuda:<GPU>, or the policy miriam, which estimates",
-            )
+    def _table(self, mix: Mix, critical: int, normal: int, share: float) -> GrantTable:
         critical_ns, normal_ns = mix.step_ns[critical], mix.step_ns[normal]
         target_ns = yield_target_ns(mix, self.yield_share)
         leaves_ns = {unit: _leaves_ns(mix, normal, unit) for unit in units(normal_ns, target_ns)}
-        offered = self._offered(mix, critical, normal, leaves_ns)
+        offered = _offered(mix, (critical, normal), leaves_ns, share)
         table = [[CLOSED] * len(normal_ns) for _ in critical_ns]
         for segment, offer, following in zip(
             segments(critical_ns), offered, [*offered[1:], offered[-1]], strict=True
@@ -122,23 +141,28 @@ class MiriamMeasured:
                     table[step][slice(*unit)] = [grant] * (unit[1] - unit[0])
         return tuple(map(tuple, table))
 
-    def _offered(
-        self, mix: Mix, critical: int, normal: int, leaves_ns: Mapping[Steps, float]
-    ) -> tuple[Offer, ...]:
-        """What the normal task may hold beside each segment."""
-        critical_ns, normal_ns = mix.step_ns[critical], mix.step_ns[normal]
-        units_ns = {unit: max(1, sum(normal_ns[slice(*unit)])) for unit in leaves_ns}
-        mean_ns = sum(leaves_ns[u] * ns for u, ns in units_ns.items()) / sum(units_ns.values())
-        beside: dict[Steps, list[CoRun]] = {segment: [] for segment in segments(critical_ns)}
-        for corun in mix.coruns[critical, normal]:
-            beside[corun.trial.critical].append(corun)
-        choices, early = [], []
-        for segment, coruns in beside.items():
-            segment_ns = max(1, sum(critical_ns[slice(*segment)]))
-            end = _leaving_from(critical_ns, segment, mean_ns)
-            choices.append(offers(coruns, units_ns, segment_ns))
-            early.append(sum(critical_ns[segment[0] : end]) / segment_ns)
-        return within(choices, early, self.budget * sum(critical_ns) / len(mix.normal))
+
+def _offered(
+    mix: Mix, pair: tuple[int, int], leaves_ns: Mapping[Steps, float], share: float
+) -> tuple[Offer, ...]:
+    """What the normal task of ``pair`` may hold beside each segment of the critical one."""
+    critical, normal = pair
+    critical_ns, normal_ns = mix.step_ns[critical], mix.step_ns[normal]
+    units_ns = {unit: max(1, sum(normal_ns[slice(*unit)])) for unit in leaves_ns}
+    mean_ns = sum(leaves_ns[u] * ns for u, ns in units_ns.items()) / sum(units_ns.values())
+    beside: dict[Steps, list[CoRun]] = {segment: [] for segment in segments(critical_ns)}
+    for corun in mix.coruns[critical, normal]:
+        beside[corun.trial.critical].append(corun)
+    choices, early = [], []
+    for segment, coruns in beside.items():
+        segment_ns = max(1, sum(critical_ns[slice(*segment)]))
+        end = _leaving_from(critical_ns, segment, mean_ns)
+        choices.append(offers(coruns, units_ns, segment_ns))
+        early.append(sum(critical_ns[segment[0] : end]) / segment_ns)
+    if not share:
+        return (HELD,) * len(choices)
+    most_ns = sum(max(offer.cost_ns for offer in offered) for offered in choices)
+    return within(choices, early, share * most_ns)
 
 
 def _leaves_ns(mix: Mix, task: int, unit: Steps) -> float:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from miriam.compile import compile_cubin
 from miriam.coordinator import Mix, Plan, Policy, Task
-from miriam.coordinator.corun import CoRun, Measuring
+from miriam.coordinator.corun import Candidate, CoRun, Measuring
 from miriam.devices.cuda.captured import Captured
 from miriam.devices.cuda.code import CONTROL_KERNELS, CONTROLS, Function, Module
 from miriam.devices.cuda.corun import CoRunner
@@ -15,6 +15,7 @@ from miriam.devices.cuda.kernels import Kernels
 from miriam.devices.cuda.profile import Profiler, StepProfile
 from miriam.devices.cuda.recording import Recording
 from miriam.devices.cuda.session import CudaSession
+from miriam.devices.cuda.tryout import tried
 from miriam.devices.cuda.world import Gpu, World
 from miriam.devices.observe import Observer
 from miriam.kernels import GpuSpec, Program
@@ -33,6 +34,7 @@ class CudaDevice:
         self._corunner = CoRunner(world, self._kernels, self.controls.function("miriam_where"))
         self._profiles: dict[int, tuple[Program, tuple[StepProfile, ...]]] = {}
         self._captured: dict[int, Captured] = {}
+        self._candidates: list[tuple[tuple[Task, ...], tuple[Candidate, ...]]] = []
 
     @property
     def name(self) -> str:
@@ -109,6 +111,7 @@ class CudaDevice:
         mix = Mix(self.gpu, tuple(tasks), step_ns)
         if isinstance(policy, Measuring):
             mix = replace(mix, coruns=self._coruns(mix, policy))
+            mix = replace(mix, candidates=self._tried(mix, policy.candidates(mix), profiles))
         return CudaSession(self, mix, policy, profiles, observers, tuple(ladder(mix)), timed)
 
     def _coruns(self, mix: Mix, policy: Measuring) -> dict[tuple[int, int], tuple[CoRun, ...]]:
@@ -124,6 +127,17 @@ class CudaDevice:
                 trials = policy.trials(mix, critical, normal)
                 found[critical, normal] = self._corunner.measure(programs, profiles, trials)
         return found
+
+    def _tried(
+        self, mix: Mix, plans: Sequence[Plan], profiles: Sequence[Sequence[StepProfile]]
+    ) -> tuple[Candidate, ...]:
+        """What ``plans`` show; tried once for the same tasks."""
+        known = [done for tasks, done in self._candidates if tasks == mix.tasks]
+        for candidates in known:
+            if [candidate.plan for candidate in candidates] == list(plans):
+                return candidates
+        self._candidates.append((mix.tasks, tried(self, mix, plans, profiles)))
+        return self._candidates[-1][1]
 
     @property
     def kernels(self) -> Kernels:
