@@ -7,11 +7,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from miriam import devices
 from miriam.cli import main
-from miriam.coordinator import CLOSED, ORDERED, UNLIMITED, Grant, Level, Mix, Plan, StepPlan, Task
-from miriam.coordinator.corun import CoRun, Measuring, Trial
+from miriam.coordinator import (
+    CLOSED,
+    ORDERED,
+    UNLIMITED,
+    Grant,
+    Level,
+    Mix,
+    Plan,
+    StepPlan,
+    Task,
+    TaskPlan,
+)
+from miriam.coordinator.corun import Candidate, CoRun, Measuring, Trial
 from miriam.coordinator.policies import get
 from miriam.coordinator.policies.miriam_measured import POLICY, WRITE_NS, MiriamMeasured
 from miriam.errors import MissingCapabilityError, UsageError
@@ -46,34 +59,33 @@ def mix(*normal: Sequence[tuple[int, int]], critical: int = 1, rigid: str | None
 Shown = Callable[[Trial], tuple[float, float]]
 
 
-def measured(mix: Mix, shown: Shown, policy: MiriamMeasured = POLICY) -> Mix:
+def measured(mix: Mix, shown: Shown) -> Mix:
     """``mix`` with what a device would find if ``shown`` were a trial's slowdown and progress."""
     coruns = {
-        (c, n): tuple(CoRun(trial, *shown(trial)) for trial in policy.trials(mix, c, n))
+        (c, n): tuple(CoRun(trial, *shown(trial)) for trial in POLICY.trials(mix, c, n))
         for c in mix.critical
         for n in mix.normal
     }
     return replace(mix, coruns=coruns)
 
 
+def free(trial: Trial) -> tuple[float, float]:
+    """Costs nothing anywhere."""
+    return 1.0, 0.9
+
+
 def beside_first(trial: Trial) -> tuple[float, float]:
-    """Free beside the first segment, far too dear beside the others."""
+    """Free beside the first segment, dear beside the others."""
     return (1.0, 0.9) if trial.critical == (0, 2) else (3.0, 0.9)
+
+
+def first_opened(mix: Mix, shown: Shown) -> Plan:
+    """The candidate after the one that holds everything."""
+    return POLICY.candidates(measured(mix, shown))[1]
 
 
 def opened(plan: Plan, normal: int = 1) -> list[list[bool]]:
     return [[grant != CLOSED for grant in row] for row in plan.grants[0, normal]]
-
-
-def work_ns(plan: Plan, coruns: Mix) -> float:
-    """The normal work of units beside open steps, as measured, were each alone there."""
-    total_ns = 0.0
-    for corun in coruns.coruns[0, 1]:
-        column = corun.trial.normal[0]
-        for step in range(*corun.trial.critical):
-            if plan.grants[0, 1][step][column] == corun.trial.grant:
-                total_ns += corun.progress * coruns.step_ns[0][step]
-    return total_ns
 
 
 def test_it_is_a_policy_that_measures() -> None:
@@ -82,7 +94,7 @@ def test_it_is_a_policy_that_measures() -> None:
 
 
 def test_trials_are_every_segment_with_every_unit_and_grant() -> None:
-    trials = MiriamMeasured().trials(mix([SHORT, LONG]), 0, 1)
+    trials = POLICY.trials(mix([SHORT, LONG]), 0, 1)
     assert len(set(trials)) == len(trials)
     assert {trial.critical for trial in trials} == {(0, 2), (2, 4), (4, 6)}
     short = {trial.grant for trial in trials if trial.normal == (0, 1)}
@@ -93,25 +105,35 @@ def test_trials_are_every_segment_with_every_unit_and_grant() -> None:
 
 
 def test_a_grant_is_never_for_all_blocks() -> None:
-    trials = MiriamMeasured().trials(mix([(2, 40)]), 0, 1)
+    trials = POLICY.trials(mix([(2, 40)]), 0, 1)
     assert {trial.grant.blocks for trial in trials} == {UNLIMITED.blocks, 1}
 
 
-def test_only_segments_within_the_budget_are_open() -> None:
+def test_candidates_lead_from_everything_held_to_everything_open() -> None:
+    def shown(trial: Trial) -> tuple[float, float]:
+        return 1.03 + 0.11 * trial.critical[0], 0.9
+
+    found = POLICY.candidates(measured(mix([SHORT]), shown))
+    steps = [sum(map(sum, opened(plan))) for plan in found]
+    assert (steps[0], steps[-1]) == (0, 6)
+    assert steps == sorted(steps)
+    assert len(found) > 2
+    assert all(plan not in found[:place] for place, plan in enumerate(found))
+
+
+def test_what_costs_nothing_is_open_first() -> None:
     """And an end comes early enough for what runs to be gone: 10 us and the write's 8 us."""
-    plan = MiriamMeasured().plan(measured(mix([SHORT]), beside_first))
     assert WRITE_NS == 8 * US
+    plan = first_opened(mix([SHORT]), beside_first)
     assert opened(plan) == [[True], [False], [False], [False], [False], [False]]
 
 
 def test_what_goes_on_beside_the_next_segment_does_not_end_early() -> None:
-    plan = MiriamMeasured().plan(measured(mix([SHORT]), lambda trial: (1.0, 0.9)))
-    assert opened(plan) == [[True]] * 6
+    assert opened(first_opened(mix([SHORT]), free)) == [[True]] * 6
 
 
 def test_all_steps_of_a_unit_have_its_grant() -> None:
-    work = [SHORT, SHORT, LONG]
-    plan = MiriamMeasured().plan(measured(mix(work), lambda trial: (1.0, 0.9)))
+    plan = first_opened(mix([SHORT, SHORT, LONG]), free)
     assert set(plan.grants[0, 1]) == {(UNLIMITED,) * 3}
 
 
@@ -119,43 +141,12 @@ def test_the_cheapest_grant_is_taken_where_no_other_fits() -> None:
     def cheap_if_small(trial: Trial) -> tuple[float, float]:
         return (1.0, 0.2) if trial.grant.blocks == 1 else (3.0, 0.9)
 
-    plan = MiriamMeasured().plan(measured(mix([LONG]), cheap_if_small))
+    plan = first_opened(mix([LONG]), cheap_if_small)
     assert set(plan.grants[0, 1]) == {(Grant(1, 256, ahead=True),)}
 
 
-def test_without_a_budget_only_what_costs_nothing_is_open() -> None:
-    policy = MiriamMeasured(budget=0)
-    free = measured(mix([SHORT, LONG]), lambda trial: (0.999, 0.5))
-    assert opened(policy.plan(free)) == [[True] * 2] * 6
-    dear = measured(mix([SHORT, LONG]), lambda trial: (1.001, 0.5))
-    assert opened(policy.plan(dear)) == [[False] * 2] * 6
-
-
-def test_a_larger_budget_never_brings_less() -> None:
-    def shown(trial: Trial) -> tuple[float, float]:
-        return 1.0 + 0.2 * (trial.critical[0] + 1), 0.9
-
-    given = measured(mix([SHORT]), shown)
-    found = [work_ns(MiriamMeasured(budget=b).plan(given), given) for b in (0, 0.05, 0.2, 0.5, 9)]
-    assert found == sorted(found)
-    assert found[0] == 0
-    assert found[-1] == pytest.approx(0.9 * sum(given.step_ns[0]))
-
-
-def test_several_normal_tasks_share_the_budget() -> None:
-    """A tenth of 160 us is enough for the whole first segment once, not for half of it twice."""
-
-    def shown(trial: Trial) -> tuple[float, float]:
-        return (1.5, 0.9) if trial.critical == (0, 2) else (9.0, 0.9)
-
-    one, two = measured(mix([SHORT]), shown), measured(mix([SHORT], [SHORT]), shown)
-    assert any(map(any, opened(MiriamMeasured().plan(one))))
-    both = MiriamMeasured().plan(two)
-    assert not any(map(any, opened(both, 1) + opened(both, 2)))
-
-
 def test_every_pair_has_its_own_grants() -> None:
-    plan = MiriamMeasured().plan(measured(mix([SHORT], [LONG], critical=2), beside_first))
+    plan = first_opened(mix([SHORT], [LONG], critical=2), beside_first)
     assert set(plan.grants) == {(0, 2), (0, 3), (1, 2), (1, 3)}
     assert [plan.stream_priority for plan in plan.tasks] == [0, 0, 1, 1]
 
@@ -164,28 +155,65 @@ def test_levels_a_gate_for_one_wave_and_elastic_for_what_can_leave() -> None:
     """A step of one wave is elastic only where it may hold a part of its blocks."""
     gate, elastic = StepPlan(Level.GATE, Level.GATE), StepPlan(Level.GRANT, Level.YIELD)
     work = mix([SHORT, (ONE_WAVE, 5), STIFF, LONG])
-    whole = MiriamMeasured().plan(measured(work, lambda trial: (1.0, 0.9)))
+    whole = first_opened(work, free)
     assert whole.tasks[0].steps == (ORDERED,) * 6
     assert whole.tasks[1].steps == (gate, ORDERED, gate, elastic)
 
-    def small(trial: Trial) -> tuple[float, float]:
-        return (1.0, 0.5) if trial.grant.blocks in (UNLIMITED.blocks, 1) else (1.0, 0.6)
+    def better_if_small(trial: Trial) -> tuple[float, float]:
+        return (1.0, 0.9) if trial.grant.blocks == 1 else (1.0, 0.5)
 
-    part = MiriamMeasured().plan(measured(work, small))
+    part = first_opened(work, better_if_small)
     assert part.tasks[1].steps == (gate, ORDERED, elastic, elastic)
 
 
-def test_normal_work_alone_has_levels_and_no_grants() -> None:
-    plan = MiriamMeasured().plan(mix([SHORT, LONG], critical=0))
+def test_without_critical_tasks_there_is_one_candidate_with_levels_and_no_grants() -> None:
+    (plan,) = POLICY.candidates(mix([SHORT, LONG], critical=0))
     assert not plan.grants
     assert [step.level for step in plan.tasks[0].steps] == [Level.GATE, Level.GRANT]
 
 
+def tried(*shown: tuple[float, float]) -> Mix:
+    """Candidates of (slowdown, gain), told apart by their streams' priorities."""
+    candidates = tuple(
+        Candidate(Plan((TaskPlan(place, ()),)), *each) for place, each in enumerate(shown)
+    )
+    return replace(mix([SHORT]), candidates=candidates)
+
+
+def chosen(budget: float, seen: Mix) -> int:
+    return MiriamMeasured(budget=budget).plan(seen).tasks[0].stream_priority
+
+
+def test_the_plan_is_the_candidate_that_brings_most_within_the_budget() -> None:
+    seen = tried((1.0, 0.1), (1.04, 0.5), (1.08, 0.4), (1.3, 0.9))
+    assert [chosen(budget, seen) for budget in (0, 0.05, 0.1, 0.2, 0.5)] == [0, 1, 1, 1, 3]
+
+
+def test_without_a_budget_only_what_costs_nothing_is_open() -> None:
+    assert chosen(0, tried((1.0, 0.1), (0.99, 0.3), (1.001, 0.9))) == 1
+
+
+def test_of_candidates_that_bring_the_same_the_one_that_opens_least_is_taken() -> None:
+    assert chosen(0.1, tried((1.0, 0.5), (1.0, 0.5), (0.9, 0.5))) == 0
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.9, 3.0), st.floats(0.0, 2.0)), max_size=6),
+    st.floats(0.0, 2.0),
+    st.floats(0.0, 2.0),
+)
+def test_a_larger_budget_never_brings_less(
+    shown: list[tuple[float, float]], one: float, other: float
+) -> None:
+    seen = tried((1.0, 0.0), *shown)
+    less, more = (seen.candidates[chosen(budget, seen)].gain for budget in sorted((one, other)))
+    assert less <= more
+
+
 def test_of_rigid_steps_nothing_is_measured_and_gates_hold_them() -> None:
-    rigid = mix([SHORT, LONG], rigid="closed source")
-    given = measured(rigid, beside_first)
-    assert given.coruns == {(0, 1): ()}
-    plan = MiriamMeasured().plan(given)
+    rigid = measured(mix([SHORT, LONG], rigid="closed source"), free)
+    assert rigid.coruns == {(0, 1): ()}
+    (plan,) = POLICY.candidates(rigid)
     assert opened(plan) == [[False] * 2] * 6
     assert [step.level for step in plan.tasks[1].steps] == [Level.GATE, Level.GATE]
 
@@ -195,11 +223,9 @@ def test_of_rigid_steps_nothing_is_measured_and_gates_hold_them() -> None:
 def test_short_programs_and_steps_without_time(
     critical_ns: tuple[int, ...], normal_ns: tuple[int, ...]
 ) -> None:
-    tasks = [task("c", [(ONE_WAVE, 0)] * len(critical_ns)), task("n", [SHORT] * len(normal_ns))]
-    given = Mix(GPU, tuple(tasks), (critical_ns, normal_ns))
-    for budget in (0.0, 0.1):
-        policy = MiriamMeasured(budget=budget)
-        plan = policy.plan(measured(given, lambda trial: (1.1, 0.5), policy))
+    tasks = task("c", [(ONE_WAVE, 0)] * len(critical_ns)), task("n", [SHORT] * len(normal_ns))
+    work = measured(Mix(GPU, tasks, (critical_ns, normal_ns)), lambda trial: (1.1, 0.5))
+    for plan in POLICY.candidates(work):
         assert len(plan.grants[0, 1]) == len(critical_ns)
         assert all(len(row) == len(normal_ns) for row in plan.grants[0, 1])
 

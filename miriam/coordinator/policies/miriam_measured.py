@@ -41,8 +41,9 @@ _SHARES = (1.0, 0.5, 0.25)
 """Blocks of a limited grant per SM; a grant of more than one per SM was hardly ever cheaper than
 no limit at all."""
 
-OPENED = (0.0, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0)
-"""What the candidates may cost, as shares of what it is estimated to cost to open everything."""
+OPENED = (0.0, 0.05, 0.1, 0.2, 0.35, 0.6, 1.1)
+"""What the candidates may cost, as shares of what it is estimated to cost to open everything; the
+last has room for costs in whole parts."""
 
 CRITICAL_SHARE = 0.75
 """Share of the SMs that confined normal work leaves alone, as under `vacate`."""
