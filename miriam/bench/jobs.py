@@ -30,8 +30,8 @@ class Job:
 
     ``workload`` names the random streams. ``solo``: what a task does alone, of which nothing is
     checked. ``enough``: it ends earlier when so many requests have completed. ``deep``: a closer
-    look at the first critical task (see `Deep`). ``traced``: with its timeline. ``timed``: for its
-    yields only (`Device.open`).
+    look at the first critical task (see `Deep`), where the device is simulated. ``traced``: with
+    its timeline. ``timed``: for its yields only (`Device.open`).
     """
 
     machine: Machine
@@ -111,7 +111,8 @@ class Workshop:
         beside = self._beside(job, device)
         if beside is not None:
             watch.append(beside)
-        look = DeepLook(tasks, device.gpu) if job.deep else None
+        # Only a simulated device says which blocks ran where.
+        look = DeepLook(tasks, device.gpu) if job.deep and device.simulated else None
         if look is not None:
             watch.append(look)
         tracer = Tracer(device, tasks) if job.traced else None

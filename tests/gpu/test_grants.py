@@ -97,7 +97,8 @@ def test_a_plan_can_change_while_requests_run(device: CudaDevice) -> None:
 
 
 @pytest.mark.parametrize(
-    "policy", ["gate", "tally", "miriam", "vacate", "barrier", "orion", "miriam-host"]
+    "policy",
+    ["gate", "tally", "miriam", "miriam-measured", "vacate", "barrier", "orion", "miriam-host"],
 )
 def test_two_critical_and_two_normal_tasks(device: CudaDevice, policy: str) -> None:
     networks = ("squeezenet", "gru", "alexnet", "cifarnet")

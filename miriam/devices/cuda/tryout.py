@@ -22,9 +22,14 @@ from miriam.kernels import Program
 if TYPE_CHECKING:
     from miriam.devices.cuda.device import CudaDevice
 
-LONGEST_NS = 250_000_000
 ENOUGH = 60
-"""A plan is tried until so many requests of each critical task have ended, or for so long."""
+"""A plan is tried until so many requests of each critical task have ended."""
+
+SHORTEST_NS = 60_000_000
+"""But at least for so long, as several normal requests have to end too."""
+
+LONGEST_NS = 250_000_000
+"""And at most for so long."""
 
 _PERCENTILE = 95
 
@@ -72,10 +77,9 @@ def _run(session: CudaSession, mix: Mix) -> tuple[list[float], float]:
         for _ in range(work.in_flight):
             session.submit(task, session.now_ns, inputs[task])
     began_ns = session.now_ns
-    until_ns = began_ns + LONGEST_NS
     done: list[list[Completion]] = [[] for _ in mix.tasks]
-    while session.now_ns < until_ns and any(len(done[c]) < ENOUGH for c in mix.critical):
-        for completion in session.advance(until_ns):
+    while _goes_on(session.now_ns - began_ns, [len(done[c]) for c in mix.critical]):
+        for completion in session.advance(began_ns + LONGEST_NS):
             done[completion.task].append(completion)
             session.submit(completion.task, session.now_ns, inputs[completion.task])
     work_ns = sum(len(done[n]) * sum(mix.step_ns[n]) for n in mix.normal)
@@ -84,6 +88,11 @@ def _run(session: CudaSession, mix: Mix) -> tuple[list[float], float]:
         [float(np.percentile(values, _PERCENTILE)) for values in services],
         work_ns / (session.now_ns - began_ns),
     )
+
+
+def _goes_on(passed_ns: int, ended: Sequence[int]) -> bool:
+    """Whether a plan is tried on, of which so many critical requests have ``ended``."""
+    return passed_ns < SHORTEST_NS or (passed_ns < LONGEST_NS and min(ended) < ENOUGH)
 
 
 def _zeros(program: Program) -> Arrays:
