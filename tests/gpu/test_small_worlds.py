@@ -56,8 +56,6 @@ def test_each_block_runs_once(small: CudaDevice, policy: str, rounds: int) -> No
     assert counted
     for done in counted:
         assert done.runs is not None and all((runs == 1).all() for runs in done.runs)
-    for task in (0, 1):
-        assert len({bits for _, bits in loop.outputs(task)}) == 1
 
 
 @pytest.mark.parametrize("policy", ["gate", "tally", "miriam-measured:budget=0"])
