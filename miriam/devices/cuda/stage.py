@@ -27,7 +27,7 @@ from miriam.devices.cuda.patience import drain, wait_for
 from miriam.devices.cuda.profile import StepProfile, resident_blocks
 from miriam.devices.cuda.rows import RowWrites, Table
 from miriam.devices.cuda.waits import Waits
-from miriam.devices.cuda.words import OPEN, Layout
+from miriam.devices.cuda.words import Layout
 from miriam.devices.cuda.world import World
 from miriam.errors import DeviceError, MissingCapabilityError, UsageError
 
@@ -38,8 +38,6 @@ GATE_LIMIT_NS = 10_000_000_000
 """A gate that was shut for so long opens, and is counted as late."""
 
 CLOSE_LIMIT_S = 30.0
-
-_LOOK_S = 0.001
 
 SMS_PER_GATE = 16
 """With one normal lane per so many SMs, and more, gates are waits in memory: then the places that
@@ -134,11 +132,12 @@ class Stage:
         DeviceError where that takes longer than ``CLOSE_LIMIT_S``.
         """
         self.enter()
+        # Kernels that wait look at a word of the host's memory, which needs no stream: one might wait
+        # behind them. Waits in memory end as the critical requests do, which nobody holds.
         self._abort[0] = 1
         lanes = [lane for lanes in self.lanes for lane in lanes]
         until = time.perf_counter() + CLOSE_LIMIT_S
         while not all(lane.is_idle() for lane in lanes):
-            self._open_rows()
             if time.perf_counter() > until:
                 raise DeviceError(f"requests still run {CLOSE_LIMIT_S:g} s after all gates opened")
         for lane in lanes:
@@ -150,16 +149,6 @@ class Stage:
         for stream in (self._side, *self._sides.values()):
             ask(driver.cuStreamDestroy(stream))
         self._memory.free()
-
-    def _open_rows(self) -> None:
-        """Open what waits in memory; a critical request that is not done may still shut it again.
-
-        The other gates look at the abort word, which needs no stream: one might wait behind them.
-        """
-        if self._controls.in_memory:
-            words = self._controls.width * self._controls.slots
-            ask(driver.cuMemsetD32Async(self._controls.rows, OPEN, words, self._side))
-            time.sleep(_LOOK_S)
 
     def _make_controls(self, slots: int) -> Controls:
         idle = self._layout.idle()
