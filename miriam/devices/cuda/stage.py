@@ -132,8 +132,8 @@ class Stage:
         DeviceError where that takes longer than ``CLOSE_LIMIT_S``.
         """
         self.enter()
-        # Kernels that wait look at a word of the host's memory, which needs no stream: one might wait
-        # behind them. Waits in memory end as the critical requests do, which nobody holds.
+        # Kernels that wait look at a word of the host's memory, which needs no stream: one might
+        # wait behind them. Waits in memory end as the critical requests do, which nobody holds.
         self._abort[0] = 1
         lanes = [lane for lanes in self.lanes for lane in lanes]
         until = time.perf_counter() + CLOSE_LIMIT_S
