@@ -38,8 +38,8 @@ from miriam.errors import MissingCapabilityError, UsageError
 from miriam.kernels import GpuSpec, Step
 
 _SHARES = (1.0, 0.5, 0.25)
-"""Blocks of a limited grant per SM; a grant of more than one per SM was hardly ever cheaper than
-no limit at all."""
+"""Blocks of a limited grant per SM. A quarter was the cheapest measured: on 32 SMs 8 blocks of
+ResNet-50 cost SqueezeNet 4 % and went at 0.2 of their rate alone, all blocks 100 % at 0.7."""
 
 OPENED = (0.0, 0.05, 0.1, 0.2, 0.35, 0.6, 1.1)
 """What the candidates may cost, as shares of what it is estimated to cost to open everything; the
