@@ -103,7 +103,7 @@ class MiriamMeasured:
             raise MissingCapabilityError(
                 f"policy {self.name}",
                 "a device that measures steps beside each other",
-                "choose a device cuda:<GPU>, or the policy miriam, which estimates",
+                "choose a device sim:<GPU> or cuda:<GPU>, or the policy miriam, which estimates",
             )
         held = mix.candidates[0]
         kept = [c for c in mix.candidates if c.slowdown <= 1 + self.budget]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from miriam.coordinator import Mix, Policy, Task
+from miriam.coordinator import Mix, Plan, Policy, Task
+from miriam.coordinator.corun import Candidate, Measuring
 from miriam.coordinator.policies import get as get_policy
+from miriam.devices import tryout
 from miriam.devices.observe import Observer
+from miriam.devices.sim.corun import FOREVER_NS, CoRunner
 from miriam.devices.sim.forms import Forms
 from miriam.devices.sim.model import GpuModel
 from miriam.devices.sim.presets import preset
@@ -18,7 +22,16 @@ from miriam.kernels import GpuSpec, Program
 if TYPE_CHECKING:
     from miriam.devices.host import Host
 
-FOREVER_NS = 10**15
+TRIED_REQUESTS = 10
+"""A plan is tried until so many requests of each critical task have ended; simulated ones differ
+only in what they meet."""
+
+TRIED_TIMES = 16
+"""But at least for so many times as long as a normal request takes alone: that many are done if
+nothing holds them."""
+
+TRIED_TIMES_MOST = 128
+"""And at most for so many times as long as any request takes alone."""
 
 
 class SimDevice:
@@ -28,6 +41,8 @@ class SimDevice:
         self.model = model
         self._host = host
         self._step_ns: dict[int, tuple[Program, tuple[int, ...]]] = {}
+        self._corunner = CoRunner(model)
+        self._candidates: list[tuple[tuple[Task, ...], tuple[Candidate, ...]]] = []
 
     @property
     def name(self) -> str:
@@ -58,10 +73,31 @@ class SimDevice:
         forms = [
             Forms(self.model, t.program, total_bytes - t.program.footprint_bytes) for t in tasks
         ]
+        if isinstance(policy, Measuring):
+            pairs = [(c, n) for c in mix.critical for n in mix.normal]
+            coruns = {p: self._corunner.measure(mix, *p, policy.trials(mix, *p)) for p in pairs}
+            mix = replace(mix, coruns=coruns)
+            mix = replace(mix, candidates=self._tried(mix, policy.candidates(mix), forms))
         programs = None
         if self._host is not None:
             programs = [self._host.load(t.program, t.weights, elastic=True) for t in tasks]
         return SimSession(self.model, mix, policy, forms, programs, observers)
+
+    def _tried(
+        self, mix: Mix, plans: Sequence[Plan], forms: Sequence[Forms]
+    ) -> tuple[Candidate, ...]:
+        """What ``plans`` show; tried once for the same tasks."""
+        known = [done for tasks, done in self._candidates if tasks == mix.tasks]
+        for candidates in known:
+            if [candidate.plan for candidate in candidates] == list(plans):
+                return candidates
+
+        def opened(policy: Policy) -> SimSession:
+            return SimSession(self.model, mix, policy, forms, None)
+
+        found = tryout.tried(mix, plans, opened, _length(mix), [None] * len(mix.tasks))
+        self._candidates.append((mix.tasks, found))
+        return found
 
     def _solo_ns(self, program: Program) -> tuple[int, ...]:
         """Each step's time alone, from one request on the idle GPU."""
@@ -75,6 +111,15 @@ class SimDevice:
             session.advance(FOREVER_NS)
             known = self._step_ns[id(program)] = (program, tuple(times.step_ns))
         return known[1]
+
+
+def _length(mix: Mix) -> tryout.Length:
+    alone_ns = [sum(steps) for steps in mix.step_ns]
+    return tryout.Length(
+        TRIED_REQUESTS,
+        TRIED_TIMES * max((alone_ns[n] for n in mix.normal), default=0),
+        TRIED_TIMES_MOST * max(alone_ns, default=0),
+    )
 
 
 class _StepTimes(Observer):

@@ -1,0 +1,99 @@
+"""Tries plans with all tasks of a mix, for a policy that chooses by what it sees.
+
+Every task runs in a closed loop, each time on the same inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+
+from miriam.coordinator import Mix, Plan, Policy, Snapshot, Waiting, admit_in_flight
+from miriam.coordinator.corun import Candidate
+from miriam.devices.contract import Arrays, Completion, Session
+
+_PERCENTILE = 95
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The policy of a plan that is there."""
+
+    given: Plan
+    name: str = "given"
+
+    def plan(self, mix: Mix) -> Plan:
+        """The plan."""
+        return self.given
+
+    def admit(self, mix: Mix, snapshot: Snapshot) -> Sequence[Waiting]:
+        """Everything that has a free stream."""
+        return admit_in_flight(mix, snapshot)
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """A plan is tried until ``requests`` of each critical task have ended.
+
+    But at least for ``shortest_ns``, as several normal requests have to end too, and at most for
+    ``longest_ns``.
+    """
+
+    requests: int
+    shortest_ns: int
+    longest_ns: int
+
+    def goes_on(self, passed_ns: int, ended: Sequence[int]) -> bool:
+        """Whether a plan is tried on, of which so many critical requests have ``ended``."""
+        if passed_ns < self.shortest_ns:
+            return True
+        return passed_ns < self.longest_ns and min(ended) < self.requests
+
+
+def tried(
+    mix: Mix,
+    plans: Sequence[Plan],
+    opened: Callable[[Policy], Session],
+    length: Length,
+    inputs: Sequence[Arrays | None],
+) -> tuple[Candidate, ...]:
+    """What each of ``plans`` shows; slow-downs are over the first one.
+
+    ``opened``: a session of the tasks of ``mix`` under a policy. ``inputs``: of each task. A plan
+    that there is no other one to choose than is not tried.
+    """
+    if len(plans) == 1:
+        return (Candidate(plans[0], 1.0, 0.0),)
+    seen = []
+    for plan in plans:
+        with closing(opened(Given(plan))) as session:
+            seen.append(_run(session, mix, length, inputs))
+    first, _ = seen[0]
+    return tuple(
+        Candidate(plan, max(s / f for s, f in zip(services_ns, first, strict=True)), gain)
+        for plan, (services_ns, gain) in zip(plans, seen, strict=True)
+    )
+
+
+def _run(
+    session: Session, mix: Mix, length: Length, inputs: Sequence[Arrays | None]
+) -> tuple[list[float], float]:
+    """The 95th percentile of each critical task's service, ns, and the normal work done per ns."""
+    for task, work in enumerate(mix.tasks):
+        for _ in range(work.in_flight):
+            session.submit(task, session.now_ns, inputs[task])
+    began_ns, most_ns = session.now_ns, length.longest_ns
+    done: list[list[Completion]] = [[] for _ in mix.tasks]
+    while length.goes_on(session.now_ns - began_ns, [len(done[c]) for c in mix.critical]):
+        for completion in session.advance(began_ns + most_ns):
+            done[completion.task].append(completion)
+            session.submit(completion.task, session.now_ns, inputs[completion.task])
+    work_ns = sum(len(done[n]) * sum(mix.step_ns[n]) for n in mix.normal)
+    services = [[d.finish_ns - d.start_ns for d in done[c]] or [most_ns] for c in mix.critical]
+    return (
+        [float(np.percentile(values, _PERCENTILE)) for values in services],
+        work_ns / (session.now_ns - began_ns),
+    )
