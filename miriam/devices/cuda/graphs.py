@@ -13,7 +13,8 @@ on a branch beside it. In a normal graph a step is one of::
 Blocks that are asked to leave do so at once, and what they leave is picked up behind the gate.
 A gate is a kernel or a wait in memory. The kernel is passed 1 us faster, and can write down when it
 was reached; but it holds a place on an SM, which in small worlds costs the critical kernels up to
-8 % (two lanes on 32 SMs; eight lanes 29 %, measured). So there, gates are waits where they can be.
+8 % (two lanes on 32 SMs; eight lanes 29 %, measured). So there, gates are waits where they can be;
+where several critical requests may run, a kernel behind the wait asks whether all rows are open.
 """
 
 from __future__ import annotations
@@ -340,6 +341,9 @@ class _Recorder:
             return
         word = controls.rows + 4 * place.words.index
         add_wait(stream, [word + 4 * controls.width * slot for slot in range(controls.slots)])
+        if controls.slots > 1:
+            # The waits pass one after the other, and a row that was passed may be shut again.
+            self._gate(stream, resuming=resuming)
 
     def _gate(self, stream: Any, *, resuming: bool = False) -> None:
         place, controls = self._place, self._controls

@@ -30,7 +30,7 @@ class Announcement(Protocol):
         """Record what is said before ``steps[number]``."""
 
     def end(self, stream: Any) -> None:
-        """Record what is said when the request has ended."""
+        """Say that the request has ended; in its graph, or at once where that does not run."""
 
 
 class Lane:
@@ -65,9 +65,14 @@ class Lane:
 
     def start(self, inputs: Arrays) -> None:
         """Announce a request, copy its inputs, launch its graph; the one before has ended."""
-        self.announce()
-        self.buffers.copy_in(inputs, self.stream)
-        self.rerun()
+        try:
+            self.announce()
+            self.buffers.copy_in(inputs, self.stream)
+            self.rerun()
+        except BaseException:
+            # Nothing else opens what was shut for a request whose graph does not run.
+            self.withdraw()
+            raise
 
     def announce(self) -> None:
         """Let normal work leave, if this lane's requests are announced at all.
@@ -77,6 +82,11 @@ class Lane:
         if self.announcement is not None:
             ask(driver.cuEventRecord(self.announced, self.stream))
             self.announcement.begin(self.stream)
+
+    def withdraw(self) -> None:
+        """Say that no request of it runs, if its requests are announced at all."""
+        if self.announcement is not None:
+            self.announcement.end(self.stream)
 
     def rerun(self) -> None:
         """Launch the graph on the inputs of the last request."""

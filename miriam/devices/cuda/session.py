@@ -179,10 +179,11 @@ class CudaSession:
             self._start(self._waiting.pop(waiting))
 
     def _start(self, run: _Run) -> None:
-        run.lane = self._free[run.task].pop(0)
+        lane = self._free[run.task][0]
         run.started_ns = self.now_ns
         run.held = run.task in self._holding
-        run.lane.start(run.inputs)
+        lane.start(run.inputs)
+        run.lane = self._free[run.task].pop(0)
         self._running.append(run)
         self._last = run.task
         for observer in self._observers:
