@@ -110,12 +110,13 @@ class HostedLane(Lane):
 
     def close(self) -> None:
         """Give back what is not memory; nothing of it may be running."""
+        # The graph first: it records these events.
+        super().close()
         host = self.host
         events = [*(host.progress.events if host.progress is not None else ())]
         events += [host.pieces.piece] if host.pieces is not None else []
         for event in events:
             ask(driver.cuEventDestroy(event))
-        super().close()
 
     def position(self) -> int | None:
         """The step of a critical request that counts now, None if none runs."""
