@@ -59,6 +59,8 @@ def upload(address: int, array: NDArray[Any]) -> None:
     """Copy ``array`` to the GPU, and wait for it."""
     data = np.ascontiguousarray(array)
     ask(driver.cuMemcpyHtoD(address, data.ctypes.data, data.nbytes))
+    # The call returns when the array can be written to again, not when the copy has arrived.
+    drain(driver.CUstream(0))
 
 
 def download(address: int, count: int, dtype: str) -> NDArray[Any]:
