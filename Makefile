@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 DEVICE ?= sim:orin
 
-.PHONY: demo test slow fuzz gpu clean paper-sim sim-speed
+.PHONY: demo test slow fuzz gpu pairs-gpu clean paper-sim sim-speed
 
 demo: $(VENV)/.demo
 	@mkdir -p out
@@ -33,6 +33,23 @@ gpu: $(VENV)/.test
 	$(BIN)/pytest -m gpu
 	$(BIN)/python -m benchmarks.device_gpu out/device.json
 	$(BIN)/python -m benchmarks.device_page out/device.json > out/device.md
+
+# Every policy and baseline on a GPU, in worlds of all SMs, 32, 16 and 8: docs/results/pairs-h200.md
+# and its charts from what is measured here, WINDOW seconds a row. A quarter of an hour for one.
+PAIRS ?= resnet50+squeezenet,squeezenet+alexnet,squeezenet+resnet50,alexnet+squeezenet
+POLICIES ?= gate,gate:yield_share=0.05,sequential,multistream,partition,vacate,tally,orion,miriam,$\
+	miriam-host,miriam-measured:budget=0,miriam-measured:budget=0.05,miriam-measured:budget=0.1,$\
+	miriam-measured:budget=0.2,miriam-measured:budget=1
+WINDOW ?= 1
+
+pairs-gpu: $(VENV)/.test
+	@mkdir -p out
+	for world in 0 32 16 8; do \
+	    $(BIN)/miriam bench pairs --device cuda:0 --world $$world --pair $(PAIRS) --gap-us 0,4000 \
+	        --in-flight 2 --policy $(POLICIES) --seconds $(WINDOW) --json out/pairs-$$world.json || exit; \
+	done
+	$(BIN)/python -m benchmarks.pairs_page out/pairs-*.json > out/pairs.md
+	mv out/pairs.md docs/results/pairs-h200.md
 
 # The paper's evaluation in the simulator, and how fast the simulator itself is.
 paper-sim: $(VENV)/.demo
