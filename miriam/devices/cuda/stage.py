@@ -45,7 +45,7 @@ waiting kernels hold cost the critical ones more than slower gates cost the norm
 
 STREAMS_BESIDE = 4
 """Streams of a session that are no lane's, at most. A wait in memory blocks its hardware queue, so
-no other stream of the session may share it."""
+no other stream of the session may share it, nor the branch of a critical lane's graph."""
 
 STAGED_INPUTS = 8
 """How many arrays that nobody can change are kept ready to be copied, per task."""
@@ -122,9 +122,7 @@ class Stage:
     @property
     def late_gates(self) -> int:
         """How many gates opened because their time was up."""
-        found = np.zeros(1, np.uint32)
-        ask(driver.cuMemcpyDtoH(found.ctypes.data, self._controls.late, 4))
-        return int(found[0])
+        return int(self._late[0])
 
     def close(self) -> None:
         """Let everything come to its end, and give back what it ran on.
@@ -154,8 +152,10 @@ class Stage:
         idle = self._layout.idle()
         rows = self._memory.device(idle.nbytes * slots)
         upload(rows, np.tile(idle, slots))
-        abort, view = self._memory.host(4)
-        self._abort = view.view(np.uint32)
+        # In the host's memory: neither needs a copy, which would need the GPU's time.
+        abort, abort_view = self._memory.host(4)
+        late, late_view = self._memory.host(4)
+        self._abort, self._late = abort_view.view(np.uint32), late_view.view(np.uint32)
         module = self._device.controls
         lanes = sum(task.in_flight for task in self._mix.tasks)
         waiting = sum(self._mix.tasks[task].in_flight for task in self._mix.normal)
@@ -169,14 +169,14 @@ class Stage:
             width=self._layout.width,
             slots=slots,
             abort=abort,
-            late=self._memory.device(4),
+            late=late,
             limit_ns=GATE_LIMIT_NS,
             confined=any(g.sms for table in grants for row in table for g in row),
             waits=self.waits.address,
             border=module.function("miriam_border") if bordered else None,
             borders=self._memory.device(4 + 8 * lanes) if bordered else 0,
             lanes=lanes,
-            in_memory=costly and not self._timed and lanes + STREAMS_BESIDE <= CONNECTIONS,
+            in_memory=costly and not self._timed and lanes + slots + STREAMS_BESIDE <= CONNECTIONS,
         )
 
     def _lanes(self, task: int) -> list[Lane]:
