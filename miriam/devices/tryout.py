@@ -14,6 +14,7 @@ import numpy as np
 from miriam.coordinator import Mix, Plan, Policy, Snapshot, Waiting, admit_in_flight
 from miriam.coordinator.corun import Candidate
 from miriam.devices.contract import Arrays, Completion, Session
+from miriam.devices.observe import Observer
 
 _PERCENTILE = 95
 
@@ -53,24 +54,40 @@ class Length:
         return passed_ns < self.longest_ns and min(ended) < self.requests
 
 
+class _Work(Observer):
+    """The normal work done, step by step, in ns of its time alone."""
+
+    def __init__(self, mix: Mix) -> None:
+        self._step_ns = {task: mix.step_ns[task] for task in mix.normal}
+        self.done_ns = 0
+
+    def step(self, task: int, request: int, step: int, began_ns: int, ended_ns: int) -> None:
+        if task in self._step_ns:
+            self.done_ns += self._step_ns[task][step]
+
+
 def tried(
     mix: Mix,
     plans: Sequence[Plan],
-    opened: Callable[[Policy], Session],
+    opened: Callable[[Policy, Sequence[Observer]], Session],
     length: Length,
     inputs: Sequence[Arrays | None],
+    *,
+    by_step: bool,
 ) -> tuple[Candidate, ...]:
     """What each of ``plans`` shows; slow-downs are over the first one.
 
-    ``opened``: a session of the tasks of ``mix`` under a policy. ``inputs``: of each task. A plan
-    that there is no other one to choose than is not tried.
+    ``opened``: a session of the tasks of ``mix``. ``inputs``: of each task. ``by_step``: normal
+    work counts as soon as a step has ended, not a request; for devices where an observer takes no
+    time. A plan that there is no other one to choose than is not tried.
     """
     if len(plans) == 1:
         return (Candidate(plans[0], 1.0, 0.0),)
     seen = []
     for plan in plans:
-        with closing(opened(Given(plan))) as session:
-            seen.append(_run(session, mix, length, inputs))
+        work = _Work(mix) if by_step else None
+        with closing(opened(Given(plan), (work,) if work else ())) as session:
+            seen.append(_run(session, mix, length, inputs, work))
     first, _ = seen[0]
     return tuple(
         Candidate(plan, max(s / f for s, f in zip(services_ns, first, strict=True)), gain)
@@ -79,19 +96,24 @@ def tried(
 
 
 def _run(
-    session: Session, mix: Mix, length: Length, inputs: Sequence[Arrays | None]
+    session: Session,
+    mix: Mix,
+    length: Length,
+    inputs: Sequence[Arrays | None],
+    work: _Work | None,
 ) -> tuple[list[float], float]:
     """The 95th percentile of each critical task's service, ns, and the normal work done per ns."""
-    for task, work in enumerate(mix.tasks):
-        for _ in range(work.in_flight):
-            session.submit(task, session.now_ns, inputs[task])
+    for number, task in enumerate(mix.tasks):
+        for _ in range(task.in_flight):
+            session.submit(number, session.now_ns, inputs[number])
     began_ns, most_ns = session.now_ns, length.longest_ns
     done: list[list[Completion]] = [[] for _ in mix.tasks]
     while length.goes_on(session.now_ns - began_ns, [len(done[c]) for c in mix.critical]):
         for completion in session.advance(began_ns + most_ns):
             done[completion.task].append(completion)
             session.submit(completion.task, session.now_ns, inputs[completion.task])
-    work_ns = sum(len(done[n]) * sum(mix.step_ns[n]) for n in mix.normal)
+    requests_ns = sum(len(done[n]) * sum(mix.step_ns[n]) for n in mix.normal)
+    work_ns = work.done_ns if work else requests_ns
     services = [[d.finish_ns - d.start_ns for d in done[c]] or [most_ns] for c in mix.critical]
     return (
         [float(np.percentile(values, _PERCENTILE)) for values in services],

@@ -13,6 +13,7 @@ from miriam.devices import tryout
 from miriam.devices.contract import Arrays
 from miriam.devices.cuda.profile import StepProfile
 from miriam.devices.cuda.session import CudaSession
+from miriam.devices.observe import Observer
 from miriam.kernels import Program
 
 if TYPE_CHECKING:
@@ -26,11 +27,11 @@ def tried(
 ) -> tuple[Candidate, ...]:
     """What each of ``plans`` shows (`miriam.devices.tryout`)."""
 
-    def opened(policy: Policy) -> CudaSession:
-        return CudaSession(device, mix, policy, profiles, ())
+    def opened(policy: Policy, observers: Sequence[Observer]) -> CudaSession:
+        return CudaSession(device, mix, policy, profiles, observers)
 
     inputs = [_zeros(task.program) for task in mix.tasks]
-    return tryout.tried(mix, plans, opened, LENGTH, inputs)
+    return tryout.tried(mix, plans, opened, LENGTH, inputs, by_step=False)
 
 
 def _zeros(program: Program) -> Arrays:

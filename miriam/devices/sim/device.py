@@ -92,10 +92,11 @@ class SimDevice:
             if [candidate.plan for candidate in candidates] == list(plans):
                 return candidates
 
-        def opened(policy: Policy) -> SimSession:
-            return SimSession(self.model, mix, policy, forms, None)
+        def opened(policy: Policy, observers: Sequence[Observer]) -> SimSession:
+            return SimSession(self.model, mix, policy, forms, None, observers)
 
-        found = tryout.tried(mix, plans, opened, _length(mix), [None] * len(mix.tasks))
+        inputs = [None] * len(mix.tasks)
+        found = tryout.tried(mix, plans, opened, _length(mix), inputs, by_step=True)
         self._candidates.append((mix.tasks, found))
         return found
 
