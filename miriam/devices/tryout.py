@@ -73,13 +73,15 @@ def tried(
     length: Length,
     inputs: Sequence[Arrays | None],
     *,
+    warm_up: Length,
     by_step: bool,
 ) -> tuple[Candidate, ...]:
     """What each of ``plans`` shows; slow-downs are over the first one.
 
-    ``opened``: a session of the tasks of ``mix``. ``inputs``: of each task. ``by_step``: normal
-    work counts as soon as a step has ended, not a request; for devices where an observer takes no
-    time. A plan that there is no other one to choose than is not tried.
+    ``opened``: a session of the tasks of ``mix``. ``inputs``: of each task. ``warm_up``: what does
+    not count yet. ``by_step``: normal work counts as soon as a step has ended, not a request; for
+    devices where an observer takes no time. A plan that there is no other one to choose than is
+    not tried.
     """
     if len(plans) == 1:
         return (Candidate(plans[0], 1.0, 0.0),)
@@ -87,12 +89,20 @@ def tried(
     for plan in plans:
         work = _Work(mix) if by_step else None
         with closing(opened(Given(plan), (work,) if work else ())) as session:
+            _submit_all(session, mix, inputs)
+            _loop(session, mix, warm_up, inputs)
             seen.append(_run(session, mix, length, inputs, work))
     first, _ = seen[0]
     return tuple(
         Candidate(plan, max(s / f for s, f in zip(services_ns, first, strict=True)), gain)
         for plan, (services_ns, gain) in zip(plans, seen, strict=True)
     )
+
+
+def _submit_all(session: Session, mix: Mix, inputs: Sequence[Arrays | None]) -> None:
+    for number, task in enumerate(mix.tasks):
+        for _ in range(task.in_flight):
+            session.submit(number, session.now_ns, inputs[number])
 
 
 def _run(
@@ -103,19 +113,27 @@ def _run(
     work: _Work | None,
 ) -> tuple[list[float], float]:
     """The 95th percentile of each critical task's service, ns, and the normal work done per ns."""
-    for number, task in enumerate(mix.tasks):
-        for _ in range(task.in_flight):
-            session.submit(number, session.now_ns, inputs[number])
-    began_ns, most_ns = session.now_ns, length.longest_ns
-    done: list[list[Completion]] = [[] for _ in mix.tasks]
-    while length.goes_on(session.now_ns - began_ns, [len(done[c]) for c in mix.critical]):
-        for completion in session.advance(began_ns + most_ns):
-            done[completion.task].append(completion)
-            session.submit(completion.task, session.now_ns, inputs[completion.task])
+    began_ns, before_ns = session.now_ns, work.done_ns if work else 0
+    done = _loop(session, mix, length, inputs)
     requests_ns = sum(len(done[n]) * sum(mix.step_ns[n]) for n in mix.normal)
-    work_ns = work.done_ns if work else requests_ns
-    services = [[d.finish_ns - d.start_ns for d in done[c]] or [most_ns] for c in mix.critical]
+    work_ns = work.done_ns - before_ns if work else requests_ns
+    services = [
+        [d.finish_ns - d.start_ns for d in done[c]] or [length.longest_ns] for c in mix.critical
+    ]
     return (
         [float(np.percentile(values, _PERCENTILE)) for values in services],
         work_ns / (session.now_ns - began_ns),
     )
+
+
+def _loop(
+    session: Session, mix: Mix, length: Length, inputs: Sequence[Arrays | None]
+) -> list[list[Completion]]:
+    """Hand in each request anew when it has ended; what ended, by task."""
+    began_ns = session.now_ns
+    done: list[list[Completion]] = [[] for _ in mix.tasks]
+    while length.goes_on(session.now_ns - began_ns, [len(done[c]) for c in mix.critical]):
+        for completion in session.advance(began_ns + length.longest_ns):
+            done[completion.task].append(completion)
+            session.submit(completion.task, session.now_ns, inputs[completion.task])
+    return done

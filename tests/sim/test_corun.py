@@ -54,7 +54,12 @@ NORMAL = {
     "waves": Task("n", program("n", [(kernel(200), COMPUTE), (kernel(8), MEMORY)] * 3)),
     "memory": Task("n", steps(400, MEMORY, 3), in_flight=2),
     "one wave": Task("n", steps(FULL, LONG, 3), in_flight=2),
+    "stopped": Task(
+        "n", program("n", [(kernel(FULL), LONG)] * 10 + [(kernel(800), COMPUTE)]), in_flight=2
+    ),
 }
+"""Of ``stopped`` all steps but the last pass a gate whole. Where all is held they do so once each,
+in the pauses between critical requests, and never again."""
 
 
 class Asking:
@@ -161,7 +166,10 @@ def chosen(policy: Seeing) -> Candidate:
 
 
 def closed_loop(policy: Policy, normal: Task) -> tuple[float, int]:
-    """The 95th percentile of the critical service, ns, and how many normal requests ended."""
+    """The 95th percentile of the critical service, ns, and how many normal requests ended.
+
+    What it is at first does not count.
+    """
     session = SimDevice(gpu()).open((Task("c", TWO_SORTS, critical=True), normal), policy)
     for task in (0, *[1] * normal.in_flight):
         session.submit(task, 0)
@@ -169,7 +177,7 @@ def closed_loop(policy: Policy, normal: Task) -> tuple[float, int]:
     while session.now_ns < WINDOW_NS:
         for done in session.advance(WINDOW_NS):
             ended += done.task
-            if done.task == 0:
+            if done.task == 0 and session.now_ns > WINDOW_NS / 4:
                 services.append(done.finish_ns - done.start_ns)
             session.submit(done.task, session.now_ns)
     return float(np.percentile(services, 95)), ended
@@ -213,13 +221,20 @@ def test_beside_one_wave_steps_that_a_gate_lets_pass_a_part_of_them_is_less_in_t
     assert min(candidate.slowdown for candidate in others) < 0.8
 
 
+def test_the_slowdown_is_that_of_a_longer_run() -> None:
+    seen = opened(0.1, NORMAL["stopped"]).seen
+    longer_ns = [p95_ns(Given(candidate.plan), NORMAL["stopped"]) for candidate in seen]
+    for candidate, longer in zip(seen, longer_ns, strict=True):
+        assert candidate.slowdown == pytest.approx(longer / longer_ns[0], rel=0.05)
+
+
 def test_the_gain_is_that_of_a_longer_run() -> None:
     """Four requests in flight end together: until the first have ended, none would count."""
     normal = Task("n", steps(400, MEMORY, 3), in_flight=4)
     alone_ns = 3 * 80_000
     for candidate in opened(0.1, normal).seen:
         _, ended = closed_loop(Given(candidate.plan), normal)
-        assert candidate.gain == pytest.approx(ended * alone_ns / WINDOW_NS, abs=0.04)
+        assert candidate.gain == pytest.approx(ended * alone_ns / WINDOW_NS, abs=0.08)
 
 
 @pytest.mark.parametrize("name", NORMAL)

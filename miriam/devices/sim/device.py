@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from miriam.coordinator import Mix, Plan, Policy, Task
+from miriam.coordinator import Level, Mix, Plan, Policy, Task
 from miriam.coordinator.corun import Candidate, Measuring
 from miriam.coordinator.policies import get as get_policy
 from miriam.devices import tryout
@@ -96,7 +96,8 @@ class SimDevice:
             return SimSession(self.model, mix, policy, forms, None, observers)
 
         inputs = [None] * len(mix.tasks)
-        found = tryout.tried(mix, plans, opened, _length(mix), inputs, by_step=True)
+        warm_up, length = _lengths(mix, plans)
+        found = tryout.tried(mix, plans, opened, length, inputs, warm_up=warm_up, by_step=True)
         self._candidates.append((mix.tasks, found))
         return found
 
@@ -114,13 +115,18 @@ class SimDevice:
         return known[1]
 
 
-def _length(mix: Mix) -> tryout.Length:
+def _lengths(mix: Mix, plans: Sequence[Plan]) -> tuple[tryout.Length, tryout.Length]:
+    """How long plans run before they are tried, and how long they are tried.
+
+    Where all is held, a normal request comes one gate further each time that a critical one has
+    ended, until it is in a step that can be stopped; what it does until then is over soon.
+    """
     alone_ns = [sum(steps) for steps in mix.step_ns]
-    return tryout.Length(
-        TRIED_REQUESTS,
-        TRIED_TIMES * max((alone_ns[n] for n in mix.normal), default=0),
-        TRIED_TIMES_MOST * max(alone_ns, default=0),
-    )
+    levels = [[step.level for step in p.tasks[n].steps] for p in plans for n in mix.normal]
+    gates = max((sum(level >= Level.GATE for level in steps) for steps in levels), default=0)
+    most_ns = TRIED_TIMES_MOST * max(alone_ns, default=0)
+    least_ns = TRIED_TIMES * max((alone_ns[n] for n in mix.normal), default=0)
+    return tryout.Length(gates, 0, most_ns), tryout.Length(TRIED_REQUESTS, least_ns, most_ns)
 
 
 class _StepTimes(Observer):
