@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from miriam.coordinator import Mix, Plan, Policy, Snapshot, Waiting, admit_in_flight
+from miriam.coordinator import Level, Mix, Plan, Policy, Snapshot, Waiting, admit_in_flight
 from miriam.coordinator.corun import Candidate
 from miriam.devices.contract import Arrays, Completion, Session
 from miriam.devices.observe import Observer
@@ -52,6 +52,16 @@ class Length:
         if passed_ns < self.shortest_ns:
             return True
         return passed_ns < self.longest_ns and min(ended) < self.requests
+
+
+def warm_up_requests(mix: Mix, plans: Sequence[Plan]) -> int:
+    """How many critical requests pass until what happens once only has happened.
+
+    Where all is held, a normal request comes one gate further each time that a critical one has
+    ended, until it is in a step that can be stopped.
+    """
+    levels = [[step.level for step in p.tasks[n].steps] for p in plans for n in mix.normal]
+    return max((sum(level >= Level.GATE for level in steps) for steps in levels), default=0)
 
 
 class _Work(Observer):

@@ -41,9 +41,11 @@ _SHARES = (1.0, 0.5, 0.25)
 """Blocks of a limited grant per SM. A quarter was the cheapest measured: on 32 SMs 8 blocks of
 ResNet-50 cost SqueezeNet 4 % and went at 0.2 of their rate alone, all blocks 100 % at 0.7."""
 
-OPENED = (0.0, 0.05, 0.1, 0.2, 0.35, 0.6, 1.1)
-"""What the candidates may cost, as shares of what it is estimated to cost to open everything; the
-last has room for costs in whole parts."""
+OF_REQUEST = (0.02, 0.05, 0.1, 0.2, 0.4)
+OF_ALL = (0.1, 0.25, 0.5, 1.1)
+"""What the candidates may cost by their estimates, as shares of the critical request's time alone,
+and of what it costs to open everything: where the one is coarse, the other is not. The last has
+room for costs in whole parts."""
 
 CRITICAL_SHARE = 0.75
 """Share of the SMs that confined normal work leaves alone, as under `vacate`."""
@@ -91,8 +93,9 @@ class MiriamMeasured:
     def candidates(self, mix: Mix) -> Sequence[Plan]:
         """Plans from holding everything to opening everything; equal ones once."""
         found: list[Plan] = []
-        for share in OPENED:
-            plan = self._opening(mix, share)
+        shares = [(0.0, 0.0), *((share, 0.0) for share in OF_REQUEST)]
+        for of_request, of_all in [*shares, *((0.0, share) for share in OF_ALL)]:
+            plan = self._opening(mix, of_request, of_all)
             if plan not in found:
                 found.append(plan)
         return found
@@ -109,9 +112,10 @@ class MiriamMeasured:
         kept = [c for c in mix.candidates if c.slowdown <= 1 + self.budget]
         return max(kept, key=lambda c: c.gain, default=held).plan
 
-    def _opening(self, mix: Mix, share: float) -> Plan:
-        """The plan that may cost ``share`` of what opening everything is estimated to cost."""
-        grants = {(c, n): self._table(mix, c, n, share) for c in mix.critical for n in mix.normal}
+    def _opening(self, mix: Mix, of_request: float, of_all: float) -> Plan:
+        """The plan that may cost these shares of a critical request, and of opening everything."""
+        shares = of_request / max(1, len(mix.normal)), of_all
+        grants = {(c, n): self._table(mix, c, n, shares) for c in mix.critical for n in mix.normal}
         tasks = []
         for i, task in enumerate(mix.tasks):
             steps = (ORDERED,) * len(task.program.steps)
@@ -125,11 +129,13 @@ class MiriamMeasured:
         """Everything that has a free stream."""
         return admit_in_flight(mix, snapshot)
 
-    def _table(self, mix: Mix, critical: int, normal: int, share: float) -> GrantTable:
+    def _table(
+        self, mix: Mix, critical: int, normal: int, shares: tuple[float, float]
+    ) -> GrantTable:
         critical_ns, normal_ns = mix.step_ns[critical], mix.step_ns[normal]
         target_ns = yield_target_ns(mix, self.yield_share)
         leaves_ns = {unit: _leaves_ns(mix, normal, unit) for unit in units(normal_ns, target_ns)}
-        offered = _offered(mix, (critical, normal), leaves_ns, share)
+        offered = _offered(mix, (critical, normal), leaves_ns, shares)
         table = [[CLOSED] * len(normal_ns) for _ in critical_ns]
         for segment, offer, following in zip(
             segments(critical_ns), offered, [*offered[1:], offered[-1]], strict=True
@@ -144,9 +150,16 @@ class MiriamMeasured:
 
 
 def _offered(
-    mix: Mix, pair: tuple[int, int], leaves_ns: Mapping[Steps, float], share: float
+    mix: Mix,
+    pair: tuple[int, int],
+    leaves_ns: Mapping[Steps, float],
+    shares: tuple[float, float],
 ) -> tuple[Offer, ...]:
-    """What the normal task of ``pair`` may hold beside each segment of the critical one."""
+    """What the normal task of ``pair`` may hold beside each segment of the critical one.
+
+    ``shares``: of the critical request's time, and of what opening everything costs, that it may
+    cost; nothing is opened for none.
+    """
     critical, normal = pair
     critical_ns, normal_ns = mix.step_ns[critical], mix.step_ns[normal]
     units_ns = {unit: max(1, sum(normal_ns[slice(*unit)])) for unit in leaves_ns}
@@ -160,10 +173,11 @@ def _offered(
         end = _leaving_from(critical_ns, segment, mean_ns)
         choices.append(offers(coruns, units_ns, segment_ns))
         early.append(sum(critical_ns[segment[0] : end]) / segment_ns)
-    if not share:
+    of_request, of_all = shares
+    if not of_request + of_all:
         return (HELD,) * len(choices)
     most_ns = sum(max(offer.cost_ns for offer in offered) for offered in choices)
-    return within(choices, early, share * most_ns)
+    return within(choices, early, of_request * sum(critical_ns) + of_all * most_ns)
 
 
 def _leaves_ns(mix: Mix, task: int, unit: Steps) -> float:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from miriam.devices.cuda.device import CudaDevice
 
 LENGTH = tryout.Length(requests=60, shortest_ns=60_000_000, longest_ns=250_000_000)
-NONE = tryout.Length(requests=0, shortest_ns=0, longest_ns=0)
 
 
 def tried(
@@ -32,7 +31,8 @@ def tried(
         return CudaSession(device, mix, policy, profiles, observers)
 
     inputs = [_zeros(task.program) for task in mix.tasks]
-    return tryout.tried(mix, plans, opened, LENGTH, inputs, warm_up=NONE, by_step=False)
+    warm_up = tryout.Length(tryout.warm_up_requests(mix, plans), 0, LENGTH.shortest_ns)
+    return tryout.tried(mix, plans, opened, LENGTH, inputs, warm_up=warm_up, by_step=False)
 
 
 def _zeros(program: Program) -> Arrays:

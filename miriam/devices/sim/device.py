@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from miriam.coordinator import Level, Mix, Plan, Policy, Task
+from miriam.coordinator import Mix, Plan, Policy, Task
 from miriam.coordinator.corun import Candidate, Measuring
 from miriam.coordinator.policies import get as get_policy
 from miriam.devices import tryout
@@ -116,17 +116,12 @@ class SimDevice:
 
 
 def _lengths(mix: Mix, plans: Sequence[Plan]) -> tuple[tryout.Length, tryout.Length]:
-    """How long plans run before they are tried, and how long they are tried.
-
-    Where all is held, a normal request comes one gate further each time that a critical one has
-    ended, until it is in a step that can be stopped; what it does until then is over soon.
-    """
+    """How long plans run before they are tried, and how long they are tried."""
     alone_ns = [sum(steps) for steps in mix.step_ns]
-    levels = [[step.level for step in p.tasks[n].steps] for p in plans for n in mix.normal]
-    gates = max((sum(level >= Level.GATE for level in steps) for steps in levels), default=0)
     most_ns = TRIED_TIMES_MOST * max(alone_ns, default=0)
     least_ns = TRIED_TIMES * max((alone_ns[n] for n in mix.normal), default=0)
-    return tryout.Length(gates, 0, most_ns), tryout.Length(TRIED_REQUESTS, least_ns, most_ns)
+    warm_up = tryout.Length(tryout.warm_up_requests(mix, plans), 0, most_ns)
+    return warm_up, tryout.Length(TRIED_REQUESTS, least_ns, most_ns)
 
 
 class _StepTimes(Observer):
