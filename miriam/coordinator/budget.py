@@ -63,6 +63,34 @@ def offers(
     return tuple(offer for place, offer in enumerate(found) if offer not in found[:place])
 
 
+def dear(coruns: Sequence[CoRun], units_ns: Mapping[Steps, int]) -> frozenset[Steps]:
+    """The few units that make up most of what it costs to let all go on: better held, perhaps.
+
+    The worst ones by cost per work, until the others cost less than half; none where they are more
+    than half of the work. Held, they hold those behind them too, until the next pause.
+    """
+    costs_ns = {unit: ns * _cheapest(coruns, unit) for unit, ns in units_ns.items()}
+    worst = sorted(units_ns, key=lambda unit: -costs_ns[unit] / units_ns[unit])
+    left_ns, found = sum(costs_ns.values()) / 2, []
+    for unit in worst:
+        if left_ns <= 0:
+            break
+        found.append(unit)
+        left_ns -= costs_ns[unit]
+    work_ns = sum(units_ns[unit] for unit in found)
+    return frozenset(found) if 2 * work_ns <= sum(units_ns.values()) else frozenset()
+
+
+def _cheapest(coruns: Sequence[CoRun], unit: Steps) -> float:
+    """Critical time lost per work of ``unit``, over all segments, each under its best grant."""
+    best: dict[Steps, float] = {}
+    for corun in coruns:
+        if corun.trial.normal == unit and corun.progress > 0:
+            lost = _lost(corun) / corun.progress
+            best[corun.trial.critical] = min(lost, best.get(corun.trial.critical, lost))
+    return sum(best.values()) / max(1, len(best))
+
+
 def _under(coruns: Sequence[CoRun], unit: Steps, sms: tuple[int, int] | None) -> list[CoRun]:
     """What ``unit`` may do while elastic blocks keep to ``sms``: a device has one such set."""
     known = [corun for corun in coruns if corun.trial.normal == unit]

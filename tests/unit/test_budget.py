@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from miriam.coordinator import UNLIMITED, Grant
-from miriam.coordinator.budget import HELD, PARTS, Offer, offers, within
+from miriam.coordinator.budget import HELD, PARTS, Offer, dear, offers, within
 from miriam.coordinator.corun import CoRun, Trial
 
 SEGMENT, FIRST, SECOND = (0, 1), (0, 2), (2, 3)
@@ -48,6 +48,19 @@ def test_what_slows_nothing_down_costs_nothing(a: int, b: int, one: float, other
     coruns = [corun(FIRST, UNLIMITED, 0.99, one), corun(SECOND, UNLIMITED, 1.0, other)]
     (_, offer) = offers(coruns, {FIRST: a, SECOND: b}, 50_001)
     assert offer.cost_ns == 0
+
+
+def test_dear_are_few_units_that_cost_more_than_all_others() -> None:
+    third = (3, 4)
+    work_ns = {FIRST: 40_000, SECOND: 20_000, third: 40_000}
+    cheap = [corun(unit, UNLIMITED, 1.1, 1.0) for unit in (FIRST, third)]
+    assert dear([*cheap, corun(SECOND, UNLIMITED, 1.9, 0.9)], work_ns) == {SECOND}
+    # Not where another grant makes it cheap, nor where all cost the same, nor most of the work.
+    spared = [corun(SECOND, UNLIMITED, 1.9, 0.9), corun(SECOND, HALF, 1.02, 0.2)]
+    assert dear([*cheap, *spared], work_ns) != {SECOND}
+    assert dear([*cheap, corun(SECOND, UNLIMITED, 1.1, 1.0)], work_ns) == frozenset()
+    assert dear([*cheap, corun(SECOND, UNLIMITED, 1.9, 0.9)], {**work_ns, SECOND: 90_000}) == set()
+    assert dear([], work_ns) == frozenset()
 
 
 def test_of_grants_that_cost_nothing_the_fastest_is_offered() -> None:

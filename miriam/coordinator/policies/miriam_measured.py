@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from miriam.coordinator.budget import HELD, Offer, offers, within
+from miriam.coordinator.budget import HELD, Offer, dear, offers, within
 from miriam.coordinator.corun import CoRun, Trial, is_long, segments, units
 from miriam.coordinator.gates import check_yield_share, gate_levels, yield_target_ns
 from miriam.coordinator.leftover import TimedStep
@@ -41,7 +41,7 @@ _SHARES = (1.0, 0.5, 0.25)
 """Blocks of a limited grant per SM. A quarter was the cheapest measured: on 32 SMs 8 blocks of
 ResNet-50 cost SqueezeNet 4 % and went at 0.2 of their rate alone, all blocks 100 % at 0.7."""
 
-OF_REQUEST = (0.02, 0.05, 0.1, 0.2, 0.4)
+OF_REQUEST = (0.05, 0.1, 0.2, 0.4)
 OF_ALL = (0.1, 0.25, 0.5, 1.1)
 """What the candidates may cost by their estimates, as shares of the critical request's time alone,
 and of what it costs to open everything: where the one is coarse, the other is not. The last has
@@ -55,6 +55,18 @@ WRITE_NS = 8_000
 
 FOLDED_FROM_NS = 100_000
 """A second form in a step's graph costs a node of it, 1 us, also where nothing runs beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """What a candidate may cost, by its estimate: shares of `OF_REQUEST` and of `OF_ALL`.
+
+    Nothing is opened for neither. ``sparing``: the dear units are held all the time (budget.py).
+    """
+
+    of_request: float = 0.0
+    of_all: float = 0.0
+    sparing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +105,10 @@ class MiriamMeasured:
     def candidates(self, mix: Mix) -> Sequence[Plan]:
         """Plans from holding everything to opening everything; equal ones once."""
         found: list[Plan] = []
-        shares = [(0.0, 0.0), *((share, 0.0) for share in OF_REQUEST)]
-        for of_request, of_all in [*shares, *((0.0, share) for share in OF_ALL)]:
-            plan = self._opening(mix, of_request, of_all)
+        costs = [*((share, 0.0) for share in OF_REQUEST), *((0.0, share) for share in OF_ALL)]
+        openings = [_Opening(*cost, sparing) for sparing in (False, True) for cost in costs]
+        for opening in (_Opening(), *openings):
+            plan = self._opening(mix, opening)
             if plan not in found:
                 found.append(plan)
         return found
@@ -112,10 +125,8 @@ class MiriamMeasured:
         kept = [c for c in mix.candidates if c.slowdown <= 1 + self.budget]
         return max(kept, key=lambda c: c.gain, default=held).plan
 
-    def _opening(self, mix: Mix, of_request: float, of_all: float) -> Plan:
-        """The plan that may cost these shares of a critical request, and of opening everything."""
-        shares = of_request / max(1, len(mix.normal)), of_all
-        grants = {(c, n): self._table(mix, c, n, shares) for c in mix.critical for n in mix.normal}
+    def _opening(self, mix: Mix, opening: _Opening) -> Plan:
+        grants = {(c, n): self._table(mix, c, n, opening) for c in mix.critical for n in mix.normal}
         tasks = []
         for i, task in enumerate(mix.tasks):
             steps = (ORDERED,) * len(task.program.steps)
@@ -129,13 +140,11 @@ class MiriamMeasured:
         """Everything that has a free stream."""
         return admit_in_flight(mix, snapshot)
 
-    def _table(
-        self, mix: Mix, critical: int, normal: int, shares: tuple[float, float]
-    ) -> GrantTable:
+    def _table(self, mix: Mix, critical: int, normal: int, opening: _Opening) -> GrantTable:
         critical_ns, normal_ns = mix.step_ns[critical], mix.step_ns[normal]
         target_ns = yield_target_ns(mix, self.yield_share)
         leaves_ns = {unit: _leaves_ns(mix, normal, unit) for unit in units(normal_ns, target_ns)}
-        offered = _offered(mix, (critical, normal), leaves_ns, shares)
+        offered = _offered(mix, (critical, normal), leaves_ns, opening)
         table = [[CLOSED] * len(normal_ns) for _ in critical_ns]
         for segment, offer, following in zip(
             segments(critical_ns), offered, [*offered[1:], offered[-1]], strict=True
@@ -153,19 +162,18 @@ def _offered(
     mix: Mix,
     pair: tuple[int, int],
     leaves_ns: Mapping[Steps, float],
-    shares: tuple[float, float],
+    opening: _Opening,
 ) -> tuple[Offer, ...]:
-    """What the normal task of ``pair`` may hold beside each segment of the critical one.
-
-    ``shares``: of the critical request's time, and of what opening everything costs, that it may
-    cost; nothing is opened for none.
-    """
+    """What the normal task of ``pair`` may hold beside each segment of the critical one."""
     critical, normal = pair
     critical_ns, normal_ns = mix.step_ns[critical], mix.step_ns[normal]
     units_ns = {unit: max(1, sum(normal_ns[slice(*unit)])) for unit in leaves_ns}
+    if opening.sparing:
+        for unit in dear(mix.coruns[pair], units_ns):
+            del units_ns[unit]
     mean_ns = sum(leaves_ns[u] * ns for u, ns in units_ns.items()) / sum(units_ns.values())
     beside: dict[Steps, list[CoRun]] = {segment: [] for segment in segments(critical_ns)}
-    for corun in mix.coruns[critical, normal]:
+    for corun in mix.coruns[pair]:
         beside[corun.trial.critical].append(corun)
     choices, early = [], []
     for segment, coruns in beside.items():
@@ -173,11 +181,11 @@ def _offered(
         end = _leaving_from(critical_ns, segment, mean_ns)
         choices.append(offers(coruns, units_ns, segment_ns))
         early.append(sum(critical_ns[segment[0] : end]) / segment_ns)
-    of_request, of_all = shares
-    if not of_request + of_all:
+    if not opening.of_request + opening.of_all:
         return (HELD,) * len(choices)
     most_ns = sum(max(offer.cost_ns for offer in offered) for offered in choices)
-    return within(choices, early, of_request * sum(critical_ns) + of_all * most_ns)
+    request_ns = sum(critical_ns) / len(mix.normal)
+    return within(choices, early, opening.of_request * request_ns + opening.of_all * most_ns)
 
 
 def _leaves_ns(mix: Mix, task: int, unit: Steps) -> float:
