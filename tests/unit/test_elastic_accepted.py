@@ -44,6 +44,11 @@ ACCEPTED = {
         "__shared__ bool last; a[blockIdx.x] = 1; __threadfence(); if (threadIdx.x == 0)"
         " last = atomicAdd(&a[n], 1) == gridDim.x - 1; __syncthreads(); if (last) a[0] = 2;"
     ),
+    "pragmas before bodies without braces": (
+        "for (int i = 0; i < n; ++i)\n#pragma unroll\n  for (int j = 0; j < 4; ++j) a[j] += i;\n"
+        "if (n > 1)\n#pragma unroll 2\n#pragma nounroll\n  for (int j = 0; j < 4; ++j) a[j] -= 1;\n"
+        "else\n#pragma unroll\n  for (int j = 0; j < 4; ++j) a[j] = 0;"
+    ),
     "goto": "if (n > 3) goto end; a[blockIdx.x] = 1; end: a[0] = 2;",
     "lambdas": (
         "auto at = [&](int i) { return i + blockIdx.x; }; auto by = [n](int i) { return i * n; };"

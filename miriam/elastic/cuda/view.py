@@ -17,6 +17,9 @@ _TYPE_ARGUMENTS = re.compile(
     rb"\b(?!template\b|operator\b)[A-Za-z_]\w*\s*(<[\w\s,:*]+>)(?=\s*[A-Za-z_]\w*\s*[=;,{\[])"
 )
 
+# Between the head of a loop and its body without braces: the grammar has pragmas among statements.
+_INNER_PRAGMA = re.compile(rb"(?:\)|\belse|\bdo)\s*\n((?:[ \t]*#[ \t]*pragma\b[^\n]*\n\s*)+)")
+
 
 def parser_view(data: bytes) -> bytes:
     """``data`` with blanks in place of those pieces; line ends stay."""
@@ -24,6 +27,8 @@ def parser_view(data: bytes) -> bytes:
     for match in _BRACKETED.finditer(data):
         _blank(view, match.start(), _closing(data, match.end()))
     for match in _ELABORATED.finditer(data):
+        _blank(view, *match.span(1))
+    for match in _INNER_PRAGMA.finditer(data):
         _blank(view, *match.span(1))
     for match in _TYPE_ARGUMENTS.finditer(bytes(view)):
         _blank(view, *match.span(1))
