@@ -23,7 +23,7 @@ from miriam.coordinator import (
 )
 from miriam.coordinator.corun import Candidate, CoRun, Measuring, Trial
 from miriam.coordinator.policies import get
-from miriam.coordinator.policies.miriam_measured import POLICY, WRITE_NS, MiriamMeasured
+from miriam.coordinator.policies.miriam_measured import OTHERS, POLICY, WRITE_NS, MiriamMeasured
 from miriam.errors import MissingCapabilityError, UsageError
 from miriam.kernels import Cost, GpuSpec
 from tests.sim.programs import kernel, program
@@ -76,9 +76,15 @@ def beside_first(trial: Trial) -> tuple[float, float]:
     return (1.0, 0.9) if trial.critical == (0, 2) else (3.0, 0.9)
 
 
+def own_candidates(work: Mix) -> list[Plan]:
+    """The candidates that were made of measurements."""
+    others = [policy.plan(work) for policy in OTHERS]
+    return [plan for plan in POLICY.candidates(work) if plan not in others]
+
+
 def first_opened(mix: Mix, shown: Shown) -> Plan:
     """The candidate after the one that holds everything."""
-    return POLICY.candidates(measured(mix, shown))[1]
+    return own_candidates(measured(mix, shown))[1]
 
 
 def opened(plan: Plan, normal: int = 1) -> list[list[bool]]:
@@ -110,11 +116,18 @@ def test_candidates_lead_from_everything_held_to_everything_open() -> None:
     def shown(trial: Trial) -> tuple[float, float]:
         return 1.03 + 0.11 * trial.critical[0], 0.9
 
-    found = POLICY.candidates(measured(mix([SHORT]), shown))
+    found = own_candidates(measured(mix([SHORT]), shown))
     steps = [sum(map(sum, opened(plan))) for plan in found]
     assert steps[0] == 0
     assert {0, 6} < set(steps)
     assert all(plan not in found[:place] for place, plan in enumerate(found))
+
+
+def test_plans_that_need_no_measurement_are_candidates_too() -> None:
+    work = measured(mix([SHORT]), free)
+    found = POLICY.candidates(work)
+    for name in ("multistream", "partition", "partition:share=0.75", "vacate"):
+        assert get(name).plan(work) in found
 
 
 def test_some_candidates_hold_the_unit_that_costs_most() -> None:
@@ -123,7 +136,7 @@ def test_some_candidates_hold_the_unit_that_costs_most() -> None:
     def shown(trial: Trial) -> tuple[float, float]:
         return (1.8 if trial.normal == (1, 2) else 1.1), 0.9
 
-    found = POLICY.candidates(measured(mix([(4, 20), (4, 15), (4, 20)]), shown))
+    found = own_candidates(measured(mix([(4, 20), (4, 15), (4, 20)]), shown))
     columns = [[any(column) for column in zip(*opened(plan), strict=True)] for plan in found]
     assert columns[0] == [False, False, False]
     assert [True, True, True] in columns
@@ -234,7 +247,7 @@ def test_short_programs_and_steps_without_time(
 ) -> None:
     tasks = task("c", [(ONE_WAVE, 0)] * len(critical_ns)), task("n", [SHORT] * len(normal_ns))
     work = measured(Mix(GPU, tasks, (critical_ns, normal_ns)), lambda trial: (1.1, 0.5))
-    for plan in POLICY.candidates(work):
+    for plan in own_candidates(work):
         assert len(plan.grants[0, 1]) == len(critical_ns)
         assert all(len(row) == len(normal_ns) for row in plan.grants[0, 1])
 

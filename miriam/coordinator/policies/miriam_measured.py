@@ -31,7 +31,8 @@ from miriam.coordinator.plan import (
     StepPlan,
     TaskPlan,
 )
-from miriam.coordinator.policy import Snapshot, Waiting, admit_in_flight
+from miriam.coordinator.policies import multistream, partition, vacate
+from miriam.coordinator.policy import Policy, Snapshot, Waiting, admit_in_flight
 from miriam.coordinator.split import split
 from miriam.coordinator.task import Mix, Steps
 from miriam.errors import MissingCapabilityError, UsageError
@@ -46,6 +47,14 @@ OF_ALL = (0.1, 0.25, 0.5, 1.1)
 """What the candidates may cost by their estimates, as shares of the critical request's time alone,
 and of what it costs to open everything: where the one is coarse, the other is not. The last has
 room for costs in whole parts."""
+
+OTHERS: tuple[Policy, ...] = (
+    multistream.MultiStream(),
+    partition.Partition(share=0.5),
+    partition.Partition(share=0.75),
+    vacate.Vacate(share=0.75),
+)
+"""Where a plan that needs no measurement is the best one, it is tried as well."""
 
 CRITICAL_SHARE = 0.75
 """Share of the SMs that confined normal work leaves alone, as under `vacate`."""
@@ -103,15 +112,13 @@ class MiriamMeasured:
         ]
 
     def candidates(self, mix: Mix) -> Sequence[Plan]:
-        """Plans from holding everything to opening everything; equal ones once."""
-        found: list[Plan] = []
+        """Plans from holding everything to opening everything, and those of `OTHERS`."""
         costs = [*((share, 0.0) for share in OF_REQUEST), *((0.0, share) for share in OF_ALL)]
         openings = [_Opening(*cost, sparing) for sparing in (False, True) for cost in costs]
-        for opening in (_Opening(), *openings):
-            plan = self._opening(mix, opening)
-            if plan not in found:
-                found.append(plan)
-        return found
+        plans = [self._opening(mix, opening) for opening in (_Opening(), *openings)]
+        if any(mix.coruns.values()) and mix.gpu.sms > 1:
+            plans += [policy.plan(mix) for policy in OTHERS]
+        return [plan for place, plan in enumerate(plans) if plan not in plans[:place]]
 
     def plan(self, mix: Mix) -> Plan:
         """The best candidate within the budget; MissingCapabilityError where none was tried."""
