@@ -36,7 +36,7 @@ gpu: $(VENV)/.test
 
 # Every policy and baseline on a GPU, in worlds of all SMs, 32, 16 and 8: docs/results/pairs-h200.md
 # and its charts from what is measured here, WINDOW seconds a row. A quarter of an hour for one.
-PAIRS ?= resnet50+squeezenet,squeezenet+alexnet,squeezenet+resnet50,alexnet+squeezenet
+PAIRS ?= resnet50+squeezenet squeezenet+alexnet squeezenet+resnet50 alexnet+squeezenet
 POLICIES ?= gate,gate:yield_share=0.05,sequential,multistream,partition,vacate,tally,orion,miriam,$\
 	miriam-host,miriam-measured:budget=0,miriam-measured:budget=0.05,miriam-measured:budget=0.1,$\
 	miriam-measured:budget=0.2,miriam-measured:budget=1
@@ -44,10 +44,11 @@ WINDOW ?= 1
 
 pairs-gpu: $(VENV)/.test
 	@mkdir -p out
-	for world in 0 32 16 8; do \
-	    $(BIN)/miriam bench pairs --device cuda:0 --world $$world --pair $(PAIRS) --gap-us 0,4000 \
-	        --in-flight 2 --policy $(POLICIES) --seconds $(WINDOW) --json out/pairs-$$world.json || exit; \
-	done
+	for world in 0 32 16 8; do for pair in $(PAIRS); do \
+	    $(BIN)/miriam bench pairs --device cuda:0 --world $$world --pair $$pair --gap-us 0,4000 \
+	        --in-flight 2 --policy $(POLICIES) --seconds $(WINDOW) --json out/pairs-$$world-$$pair.json \
+	        || exit; \
+	done; done
 	$(BIN)/python -m benchmarks.pairs_page out/pairs-*.json > out/pairs.md
 	mv out/pairs.md docs/results/pairs-h200.md
 

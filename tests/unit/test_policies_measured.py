@@ -126,7 +126,7 @@ def test_candidates_lead_from_everything_held_to_everything_open() -> None:
 def test_plans_that_need_no_measurement_are_candidates_too() -> None:
     work = measured(mix([SHORT]), free)
     found = POLICY.candidates(work)
-    for name in ("multistream", "partition", "partition:share=0.75", "vacate"):
+    for name in ("multistream", "vacate:share=0.5", "vacate"):
         assert get(name).plan(work) in found
 
 

@@ -31,7 +31,7 @@ from miriam.coordinator.plan import (
     StepPlan,
     TaskPlan,
 )
-from miriam.coordinator.policies import multistream, partition, vacate
+from miriam.coordinator.policies import multistream, vacate
 from miriam.coordinator.policy import Policy, Snapshot, Waiting, admit_in_flight
 from miriam.coordinator.split import split
 from miriam.coordinator.task import Mix, Steps
@@ -50,11 +50,11 @@ room for costs in whole parts."""
 
 OTHERS: tuple[Policy, ...] = (
     multistream.MultiStream(),
-    partition.Partition(share=0.5),
-    partition.Partition(share=0.75),
+    vacate.Vacate(share=0.5),
     vacate.Vacate(share=0.75),
 )
-"""Where a plan that needs no measurement is the best one, it is tried as well."""
+"""Where a plan that needs no measurement is the best one, it is tried as well. Not `partition`: in
+closed loops it may look best, and it holds normal work while no critical request runs."""
 
 CRITICAL_SHARE = 0.75
 """Share of the SMs that confined normal work leaves alone, as under `vacate`."""
