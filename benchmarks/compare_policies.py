@@ -1,14 +1,15 @@
 """Puts the simulator's answer beside a GPU's, policy by policy.
 
-    python -m benchmarks.compare_policies GPU.json SIM.json > docs/results/sim-vs-h200-policies.md
+    python -m benchmarks.compare_policies GPU.json... SIM.json... > PAGE.md
 
-Both are reports of ``miriam bench pairs`` on the same pairs, gaps and policies.
+All are reports of ``miriam bench pairs``; every measured cell has to be in a simulated one.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from math import exp, log
 from pathlib import Path
 from statistics import fmean, median
@@ -17,30 +18,49 @@ from typing import Any
 HEAD = """\
 # The simulator beside the GPU, policy by policy
 
-The same pairs, gaps and policies on {gpu} (measured, {date}) and on {sim} (simulated). *slow-down*:
-the critical network's service, from its first kernel on, over that alone, p50; *H*: the normal
-network's rate over its rate alone. Made by `python -m benchmarks.compare_policies` from
-`data/{gpu_file}` and `data/{sim_file}`; the simulated report again by its own options
-(`miriam bench --replay`).
+The same pairs, gaps and policies on {gpu} (measured, {date}) and on its simulated counterpart.
+*slow-down*: the critical network's service, from its first kernel on, over that alone, p50; *H*:
+the normal network's rate over its rate alone. Made by `python -m benchmarks.compare_policies` from
+{files}; simulated reports again by their own options (`miriam bench --replay`).
 
 How to read it: on the whole GPU these networks leave most SMs idle, and the simulator finds next to
 no contention there, whatever the policy; the GPU does, in caches and queues that the model has not.
 So a simulated slow-down near 1.00 on a large, empty GPU means "not modelled", not "none". The
 normal network's rate agrees better, but for `miriam-host`: the simulated host sees everything at
-once, a real one in Python does not.
-
-| policy | slow-down, GPU | simulated | H, GPU | simulated |
-|---|---|---|---|---|
+once, a real one in Python does not. `miriam-measured` measures and tries where it runs, so that it
+may choose other plans in the simulator than on the GPU.
 """
 
+Report = dict[str, Any]
+Pair = tuple[Report, Report]
 
-def main(gpu_file: str, sim_file: str) -> None:
+
+def main(*files: str) -> None:
     """Print the page."""
-    gpu, sim = (json.loads(Path(name).read_text()) for name in (gpu_file, sim_file))
-    rows = [(row, _same(sim, row)) for row in gpu["rows"]]
-    named = {"gpu_file": Path(gpu_file).name, "sim_file": Path(sim_file).name}
-    print(HEAD.format(gpu=gpu["gpu"], date=gpu["date"], sim=sim["device"], **named), end="")
-    for policy in gpu["policies"]:
+    reports = [json.loads(Path(name).read_text()) for name in files]
+    measured = [report for report in reports if not report["simulated"]]
+    simulated = {
+        (_sms(row), row["workload"], row["policy"]): row
+        for report in reports
+        if report["simulated"]
+        for row in report["rows"]
+    }
+    named = ", ".join(f"`data/{Path(name).name}`" for name in files)
+    print(HEAD.format(gpu=measured[0]["gpu"], date=measured[0]["date"], files=named), end="")
+    rows = [
+        (row, simulated[_sms(row), row["workload"], row["policy"]])
+        for report in measured
+        for row in report["rows"]
+    ]
+    for sms in sorted({_sms(row) for row, _ in rows}):
+        _world(sms, [pair for pair in rows if _sms(pair[0]) == sms])
+
+
+def _world(sms: int, rows: Sequence[Pair]) -> None:
+    """Print what is known of a world, 0 for all SMs."""
+    print(f"\n## {f'{sms} SMs' if sms else 'All SMs'}\n")
+    print("| policy | slow-down, GPU | simulated | H, GPU | simulated |\n|---|---|---|---|---|")
+    for policy in dict.fromkeys(row["policy"] for row, _ in rows):
         pairs = [pair for pair in rows if pair[0]["policy"] == policy]
         slow = [median(_slow(pair[i]) for pair in pairs) for i in (0, 1)]
         share = [median(_rate(pair[i]) for pair in pairs) for i in (0, 1)]
@@ -58,11 +78,10 @@ def main(gpu_file: str, sim_file: str) -> None:
         print(f"| {a['workload']} | {a['policy']} | {figures} |")
 
 
-def _same(sim: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
-    """The simulated row of the same workload and policy."""
-    key = row["workload"], row["policy"]
-    found: dict[str, Any] = next(r for r in sim["rows"] if (r["workload"], r["policy"]) == key)
-    return found
+def _sms(row: Report) -> int:
+    """Of ``sim:h200:32`` or ``cuda:0:32`` 32, of a whole GPU 0."""
+    _, _, sms = row["world"].split(":", 1)[1].partition(":")
+    return int(sms or 0)
 
 
 def _slow(row: dict[str, Any]) -> float:
