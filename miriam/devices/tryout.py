@@ -8,10 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
-from miriam.coordinator import Level, Mix, Plan, Policy, Snapshot, Waiting, admit_in_flight
+from miriam.coordinator import (
+    Level,
+    Mix,
+    Plan,
+    Policy,
+    Snapshot,
+    Task,
+    Waiting,
+    admit_in_flight,
+)
 from miriam.coordinator.corun import Candidate
 from miriam.devices.contract import Arrays, Completion, Session
 from miriam.devices.observe import Observer
@@ -54,6 +64,26 @@ class Length:
         return passed_ns < self.longest_ns and min(ended) < self.requests
 
 
+class Tried:
+    """What plans showed on one device; equal ones are not tried again with equal tasks."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[tuple[Task, ...], tuple[Candidate, ...]]] = []
+
+    def of(
+        self,
+        tasks: tuple[Task, ...],
+        plans: Sequence[Plan],
+        trying: Callable[[], tuple[Candidate, ...]],
+    ) -> tuple[Candidate, ...]:
+        """What ``plans`` show with ``tasks``: known, or what ``trying`` them returns."""
+        for known, candidates in self._known:
+            if known == tasks and [candidate.plan for candidate in candidates] == list(plans):
+                return candidates
+        self._known.append((tasks, trying()))
+        return self._known[-1][1]
+
+
 def warm_up_requests(mix: Mix, plans: Sequence[Plan]) -> int:
     """How many critical requests pass until what happens once only has happened.
 
@@ -91,7 +121,7 @@ def tried(
     ``opened``: a session of the tasks of ``mix``. ``inputs``: of each task. ``warm_up``: what does
     not count yet. ``by_step``: normal work counts as soon as a step has ended, not a request; for
     devices where an observer takes no time. A plan that there is no other one to choose than is
-    not tried.
+    not tried. The slow-down is infinite where no request of a critical task ended in time.
     """
     if len(plans) == 1:
         return (Candidate(plans[0], 1.0, 0.0),)
@@ -104,9 +134,14 @@ def tried(
             seen.append(_run(session, mix, length, inputs, work))
     first, _ = seen[0]
     return tuple(
-        Candidate(plan, max(s / f for s, f in zip(services_ns, first, strict=True)), gain)
+        Candidate(plan, max(map(_over, services_ns, first)), gain)
         for plan, (services_ns, gain) in zip(plans, seen, strict=True)
     )
+
+
+def _over(service_ns: float, first_ns: float) -> float:
+    """Nothing is known of how slow it is where nothing has ended, under neither plan."""
+    return service_ns / first_ns if service_ns < inf else inf
 
 
 def _submit_all(session: Session, mix: Mix, inputs: Sequence[Arrays | None]) -> None:
@@ -122,16 +157,17 @@ def _run(
     inputs: Sequence[Arrays | None],
     work: _Work | None,
 ) -> tuple[list[float], float]:
-    """The 95th percentile of each critical task's service, ns, and the normal work done per ns."""
+    """The 95th percentile of each critical task's service, ns, and the normal work done per ns.
+
+    Of a task of which no request ended the service is infinite.
+    """
     began_ns, before_ns = session.now_ns, work.done_ns if work else 0
     done = _loop(session, mix, length, inputs)
     requests_ns = sum(len(done[n]) * sum(mix.step_ns[n]) for n in mix.normal)
     work_ns = work.done_ns - before_ns if work else requests_ns
-    services = [
-        [d.finish_ns - d.start_ns for d in done[c]] or [length.longest_ns] for c in mix.critical
-    ]
+    services = [[d.finish_ns - d.start_ns for d in done[c]] for c in mix.critical]
     return (
-        [float(np.percentile(values, _PERCENTILE)) for values in services],
+        [float(np.percentile(taken, _PERCENTILE)) if taken else inf for taken in services],
         work_ns / (session.now_ns - began_ns),
     )
 

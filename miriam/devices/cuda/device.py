@@ -18,6 +18,7 @@ from miriam.devices.cuda.session import CudaSession
 from miriam.devices.cuda.tryout import tried
 from miriam.devices.cuda.world import Gpu, World
 from miriam.devices.observe import Observer
+from miriam.devices.tryout import Tried
 from miriam.kernels import GpuSpec, Program
 
 
@@ -34,7 +35,7 @@ class CudaDevice:
         self._corunner = CoRunner(world, self._kernels, self.controls.function("miriam_where"))
         self._profiles: dict[int, tuple[Program, tuple[StepProfile, ...]]] = {}
         self._captured: dict[int, Captured] = {}
-        self._candidates: list[tuple[tuple[Task, ...], tuple[Candidate, ...]]] = []
+        self._shown = Tried()
 
     @property
     def name(self) -> str:
@@ -132,12 +133,7 @@ class CudaDevice:
         self, mix: Mix, plans: Sequence[Plan], profiles: Sequence[Sequence[StepProfile]]
     ) -> tuple[Candidate, ...]:
         """What ``plans`` show; tried once for the same tasks."""
-        known = [done for tasks, done in self._candidates if tasks == mix.tasks]
-        for candidates in known:
-            if [candidate.plan for candidate in candidates] == list(plans):
-                return candidates
-        self._candidates.append((mix.tasks, tried(self, mix, plans, profiles)))
-        return self._candidates[-1][1]
+        return self._shown.of(mix.tasks, plans, lambda: tried(self, mix, plans, profiles))
 
     @property
     def kernels(self) -> Kernels:

@@ -42,7 +42,7 @@ class SimDevice:
         self._host = host
         self._step_ns: dict[int, tuple[Program, tuple[int, ...]]] = {}
         self._corunner = CoRunner(model)
-        self._candidates: list[tuple[tuple[Task, ...], tuple[Candidate, ...]]] = []
+        self._shown = tryout.Tried()
 
     @property
     def name(self) -> str:
@@ -87,19 +87,16 @@ class SimDevice:
         self, mix: Mix, plans: Sequence[Plan], forms: Sequence[Forms]
     ) -> tuple[Candidate, ...]:
         """What ``plans`` show; tried once for the same tasks."""
-        known = [done for tasks, done in self._candidates if tasks == mix.tasks]
-        for candidates in known:
-            if [candidate.plan for candidate in candidates] == list(plans):
-                return candidates
 
         def opened(policy: Policy, observers: Sequence[Observer]) -> SimSession:
             return SimSession(self.model, mix, policy, forms, None, observers)
 
-        inputs = [None] * len(mix.tasks)
-        warm_up, length = _lengths(mix, plans)
-        found = tryout.tried(mix, plans, opened, length, inputs, warm_up=warm_up, by_step=True)
-        self._candidates.append((mix.tasks, found))
-        return found
+        def trying() -> tuple[Candidate, ...]:
+            inputs = [None] * len(mix.tasks)
+            warm_up, length = _lengths(mix, plans)
+            return tryout.tried(mix, plans, opened, length, inputs, warm_up=warm_up, by_step=True)
+
+        return self._shown.of(mix.tasks, plans, trying)
 
     def _solo_ns(self, program: Program) -> tuple[int, ...]:
         """Each step's time alone, from one request on the idle GPU."""
