@@ -14,16 +14,21 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from miriam.bench.arrivals import Closed
 from miriam.bench.jobs import Workshop
 from miriam.bench.metrics import Sample
 from miriam.bench.options import Options
 from miriam.coordinator import Mix, Policy, Snapshot, Task, Waiting, policies
+from miriam.coordinator.corun import Measuring
 from miriam.devices.contract import Device
 from miriam.devices.observe import LaunchInfo, Observer
 from miriam.errors import UsageError
 from miriam.runtime import Driver, Offer
+
+if TYPE_CHECKING:
+    from miriam.devices.sim import SimDevice
 
 NAME = "overheads"
 TITLE = "Overheads"
@@ -48,10 +53,10 @@ _FOREVER_NS = 10**15
 class Overhead:
     """One pair under one policy.
 
-    ``plan_ms``, ``admit_us``: on this host, the best of several tries. ``delays``: from the
-    launch of each critical kernel to its first block, both tasks in closed loops. ``critical_us``
-    and ``normal_us``: a request of each on the idle GPU, under the policy and (``plain``) as
-    plain kernels. ``steps``: kernel launches of each.
+    ``plan_ms``, ``admit_us``: on this host, the best of several tries; what a policy wants to have
+    measured before is not in it. ``delays``: from the launch of each critical kernel to its first
+    block, both tasks in closed loops. ``critical_us`` and ``normal_us``: a request of each on the
+    idle GPU, under the policy and (``plain``) as plain kernels. ``steps``: kernel launches of each.
     """
 
     critical: str
@@ -86,11 +91,13 @@ class OverheadsReport:
 
 def measure(options: Options, workshop: Workshop) -> OverheadsReport:
     """The overheads of the pairs and policies that ``options`` name, on a simulated device."""
+    from miriam.devices.sim import SimDevice
+
     device = workshop.device(options.machine)
-    if not device.simulated:
+    if not isinstance(device, SimDevice):
         raise UsageError("device", "a simulated one, sim:<gpu>", device.name)
     rows = [
-        _overhead(device, _mix(options, workshop, device, pair), policies.get(name))
+        _overhead(device, _tasks(options, workshop, pair), policies.get(name))
         for pair in options.workloads
         for name in options.policies
     ]
@@ -106,35 +113,41 @@ def host() -> str:
     return f"one core of {cpu}, Python {platform.python_version()}"
 
 
-def _mix(options: Options, workshop: Workshop, device: Device, pair: str) -> Mix:
+def _tasks(options: Options, workshop: Workshop, pair: str) -> tuple[Task, Task]:
     networks = [options.network(name) for name in options.pair(pair)]
-    programs = [workshop.program(options.machine, name) for name in networks]
-    tasks = (
-        Task(networks[0], programs[0], critical=True),
-        Task(networks[1], programs[1], in_flight=options.in_flight),
+    critical, normal = (workshop.program(options.machine, name) for name in networks)
+    return (
+        Task(networks[0], critical, critical=True),
+        Task(networks[1], normal, in_flight=options.in_flight),
     )
-    times = tuple(workshop.steps(options.machine, name) for name in networks)
-    return Mix(device.gpu, tasks, times)
 
 
-def _overhead(device: Device, mix: Mix, policy: Policy) -> Overhead:
+def _overhead(device: SimDevice, tasks: tuple[Task, Task], policy: Policy) -> Overhead:
     waiting = tuple(Waiting(index % 2, index) for index in range(8))
     snapshot = Snapshot(waiting, (1, 1), 1)
     plain = policies.get("multistream")
-    critical, normal = mix.tasks
+    critical, normal = tasks
+    mix = device.mix(tasks, policy)
     return Overhead(
         critical=critical.name,
         normal=normal.name,
         policy=policy.name,
         steps=(len(critical.program.steps), len(normal.program.steps)),
-        plan_ms=1e3 * _best_s(lambda: policy.plan(mix)),
+        plan_ms=1e3 * _best_s(lambda: _decide(mix, policy)),
         admit_us=1e6 * _best_s(lambda: policy.admit(mix, snapshot), _ADMITS),
         delays=_delays(device, mix, policy),
-        critical_us=_request_us(device, mix.tasks, policy, 0),
-        critical_plain_us=_request_us(device, mix.tasks, plain, 0),
-        normal_us=_request_us(device, mix.tasks, policy, 1),
-        normal_plain_us=_request_us(device, mix.tasks, plain, 1),
+        critical_us=_request_us(device, tasks, policy, 0),
+        critical_plain_us=_request_us(device, tasks, plain, 0),
+        normal_us=_request_us(device, tasks, policy, 1),
+        normal_plain_us=_request_us(device, tasks, plain, 1),
     )
+
+
+def _decide(mix: Mix, policy: Policy) -> None:
+    """All that the host computes for a plan, of what has been measured."""
+    if isinstance(policy, Measuring):
+        policy.candidates(mix)
+    policy.plan(mix)
 
 
 def _best_s(action: Callable[[], object], repeat: int = 1) -> float:

@@ -43,6 +43,21 @@ def test_decisions_are_timed_and_requests_simulated(report: OverheadsReport) -> 
     assert 0.8 < miriam.prompt <= 1
 
 
+def test_a_policy_that_measures_decides_with_what_the_device_measured() -> None:
+    asked = Options(
+        benchmark=NAME,
+        device="sim:orin",
+        policies=("miriam-measured",),
+        seconds=1.0,
+        seed=1,
+        workloads=("cifarnet+cifarnet",),
+        in_flight=1,
+    )
+    (row,) = measure(asked, workshop(1)).rows
+    assert row.plan_ms > 0
+    assert row.delays.count > 0
+
+
 def test_the_table_says_what_was_measured_where(report: OverheadsReport) -> None:
     text = io.StringIO()
     overheads_table.show(report, Console(file=text))

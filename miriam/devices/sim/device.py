@@ -68,25 +68,31 @@ class SimDevice:
         timed: bool = False,
     ) -> SimSession:
         """Open a session for ``tasks`` under ``policy``; yields are not timed here."""
-        mix = Mix(self.gpu, tuple(tasks), tuple(self._solo_ns(t.program) for t in tasks))
-        total_bytes = sum(t.program.footprint_bytes for t in tasks)
-        forms = [
-            Forms(self.model, t.program, total_bytes - t.program.footprint_bytes) for t in tasks
-        ]
-        if isinstance(policy, Measuring):
-            pairs = [(c, n) for c in mix.critical for n in mix.normal]
-            coruns = {p: self._corunner.measure(mix, *p, policy.trials(mix, *p)) for p in pairs}
-            mix = replace(mix, coruns=coruns)
-            mix = replace(mix, candidates=self._tried(mix, policy.candidates(mix), forms))
         programs = None
         if self._host is not None:
             programs = [self._host.load(t.program, t.weights, elastic=True) for t in tasks]
+        mix, forms = self.mix(tasks, policy), self._forms(tasks)
         return SimSession(self.model, mix, policy, forms, programs, observers)
 
-    def _tried(
-        self, mix: Mix, plans: Sequence[Plan], forms: Sequence[Forms]
-    ) -> tuple[Candidate, ...]:
+    def mix(self, tasks: Sequence[Task], policy: Policy) -> Mix:
+        """What ``policy`` plans for: ``tasks``, and all that it wants to have measured of them."""
+        mix = Mix(self.gpu, tuple(tasks), tuple(self._solo_ns(t.program) for t in tasks))
+        if not isinstance(policy, Measuring):
+            return mix
+        pairs = [(c, n) for c in mix.critical for n in mix.normal]
+        coruns = {p: self._corunner.measure(mix, *p, policy.trials(mix, *p)) for p in pairs}
+        mix = replace(mix, coruns=coruns)
+        return replace(mix, candidates=self._tried(mix, policy.candidates(mix)))
+
+    def _forms(self, tasks: Sequence[Task]) -> list[Forms]:
+        total_bytes = sum(t.program.footprint_bytes for t in tasks)
+        return [
+            Forms(self.model, t.program, total_bytes - t.program.footprint_bytes) for t in tasks
+        ]
+
+    def _tried(self, mix: Mix, plans: Sequence[Plan]) -> tuple[Candidate, ...]:
         """What ``plans`` show; tried once for the same tasks."""
+        forms = self._forms(mix.tasks)
 
         def opened(policy: Policy, observers: Sequence[Observer]) -> SimSession:
             return SimSession(self.model, mix, policy, forms, None, observers)
