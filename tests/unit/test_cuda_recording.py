@@ -14,10 +14,12 @@ from miriam.coordinator import Task
 from miriam.devices.cuda import graphs, lane
 from miriam.devices.cuda.buffers import Buffers
 from miriam.devices.cuda.code import Function
+from miriam.devices.cuda.driver import connections
 from miriam.devices.cuda.graphs import Controls, Place, record_step
 from miriam.devices.cuda.lane import Lane
 from miriam.devices.cuda.words import StepWords
 from miriam.devices.cuda.world import World
+from miriam.errors import UsageError
 from tests.kernels.programs import stirred
 
 WIDTH, WORD = 40, 9
@@ -87,3 +89,15 @@ def test_a_kernel_looks_at_all_rows_behind_waits_for_several(
     record_step(cast(Lane, of), place, controls)
     words = [4_096 + 4 * (WIDTH * slot + WORD) for slot in range(slots)]
     assert submitted == [words, *["gate"] * (slots > 1), "original"]
+
+
+def test_more_hardware_queues_than_there_are_do_not_count() -> None:
+    """A wait in memory blocks its queue, and has no time limit."""
+    assert [connections(setting) for setting in ("8", "32", "64")] == [8, 32, 32]
+
+
+@pytest.mark.parametrize("setting", ["", "0", "-1", "many"])
+def test_a_number_of_queues_is_one(setting: str) -> None:
+    text = "CUDA_DEVICE_MAX_CONNECTIONS: a number from 1 to 32, got .*; unset it"
+    with pytest.raises(UsageError, match=text):
+        connections(setting)

@@ -96,7 +96,7 @@ def test_rungs_lead_from_closed_to_everything() -> None:
 
 @pytest.mark.parametrize("budget", [-0.1, float("nan"), float("inf")])
 def test_a_budget_is_a_share(budget: float) -> None:
-    with pytest.raises(UsageError, match="policy miriam budget: a share, not negative, got"):
+    with pytest.raises(UsageError, match="miriam budget: a finite share, not negative, got"):
         Miriam(budget=budget)
 
 

@@ -254,7 +254,7 @@ def test_short_programs_and_steps_without_time(
 
 @pytest.mark.parametrize("budget", [-0.1, float("nan"), float("inf")])
 def test_a_budget_is_a_share(budget: float) -> None:
-    text = "policy miriam-measured budget: a share, not negative, got"
+    text = "policy miriam-measured budget: a finite share, not negative, got"
     with pytest.raises(UsageError, match=text):
         MiriamMeasured(budget=budget)
 

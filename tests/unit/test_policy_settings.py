@@ -26,7 +26,7 @@ def test_a_setting_is_part_of_the_name() -> None:
         ("gate:share=1", UnknownNameError, "setting of policy gate: unknown name, got 'share'"),
         ("vacate:share=half", UsageError, "policy vacate share: a number, got 'half'"),
         ("vacate:share", UsageError, "policy vacate share: a number, got ''"),
-        ("miriam:budget=-1", UsageError, "policy miriam budget: a share, not negative, got -1"),
+        ("miriam:budget=-1", UsageError, "policy miriam budget: a finite share, not negative"),
     ],
 )
 def test_what_is_no_policy(name: str, error: type[UsageError], text: str) -> None:

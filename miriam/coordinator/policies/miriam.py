@@ -52,7 +52,7 @@ class Miriam:
 
     def __post_init__(self) -> None:
         if not 0 <= self.budget < inf:
-            raise UsageError("policy miriam budget", "a share, not negative", self.budget)
+            raise UsageError("policy miriam budget", "a finite share, not negative", self.budget)
 
     def plan(self, mix: Mix) -> Plan:
         """A grant for every (critical step, normal step)."""

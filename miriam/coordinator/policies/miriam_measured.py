@@ -92,7 +92,9 @@ class MiriamMeasured:
 
     def __post_init__(self) -> None:
         if not 0 <= self.budget < inf:
-            raise UsageError("policy miriam-measured budget", "a share, not negative", self.budget)
+            raise UsageError(
+                "policy miriam-measured budget", "a finite share, not negative", self.budget
+            )
         check_yield_share(self.name, self.yield_share)
 
     def trials(self, mix: Mix, critical: int, normal: int) -> Sequence[Trial]:

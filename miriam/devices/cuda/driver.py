@@ -5,13 +5,28 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from miriam.errors import DeviceError, MissingCapabilityError
+from miriam.errors import DeviceError, MissingCapabilityError, UsageError
+
+MOST_CONNECTIONS = 32
+"""A GPU has no more hardware queues, whatever is asked for (CUDA programming guide, "CUDA
+Environment Variables")."""
+
+
+def connections(setting: str) -> int:
+    """The hardware queues that CUDA_DEVICE_MAX_CONNECTIONS=``setting`` brings, or UsageError."""
+    if not setting.isdecimal() or not int(setting):
+        rule = f"a number from 1 to {MOST_CONNECTIONS}"
+        raise UsageError("CUDA_DEVICE_MAX_CONNECTIONS", rule, setting, "unset it")
+    return min(int(setting), MOST_CONNECTIONS)
+
 
 # Loading a function later would wait for running kernels, and a gate may be what they wait for.
 os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")
 # Streams beyond this number share hardware queues, 8 by default: a critical request then waits
 # behind a gate that waits for it (measured, docs/results/device.md).
-CONNECTIONS = int(os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32"))
+CONNECTIONS = connections(
+    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", str(MOST_CONNECTIONS))
+)
 
 try:
     from cuda.bindings import driver
