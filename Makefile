@@ -34,8 +34,8 @@ gpu: $(VENV)/.test
 	$(BIN)/python -m benchmarks.device_gpu out/device.json
 	$(BIN)/python -m benchmarks.device_page out/device.json > out/device.md
 
-# Every policy and baseline on a GPU, in worlds of all SMs, 32, 16 and 8: docs/results/pairs-h200.md
-# and its charts from what is measured here, WINDOW seconds a row. A quarter of an hour for one.
+# POLICIES on a GPU, in worlds of all SMs, 32, 16 and 8: docs/results/pairs-h200.md and its charts
+# from what is measured here, WINDOW seconds a row; 480 rows, and what each takes besides.
 PAIRS ?= resnet50+squeezenet squeezenet+alexnet squeezenet+resnet50 alexnet+squeezenet
 POLICIES ?= gate,gate:yield_share=0.05,sequential,multistream,partition,vacate,tally,orion,miriam,$\
 	miriam-host,miriam-measured:budget=0,miriam-measured:budget=0.05,miriam-measured:budget=0.1,$\

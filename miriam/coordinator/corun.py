@@ -21,7 +21,8 @@ from miriam.coordinator.policy import Policy
 from miriam.coordinator.task import Mix, Steps
 
 SEGMENT_NS = 50_000
-"""A segment lasts at least so long: five to ten times what a control write takes to arrive."""
+"""A segment lasts at least so long: six times and more what a control write takes to arrive
+(docs/results/device.md, p50)."""
 
 MOST_SEGMENTS = 16
 """Of a critical request, so that measuring stays a matter of seconds."""

@@ -100,5 +100,7 @@ class Device(Protocol):
     ) -> Session:
         """Open a session for ``tasks`` under ``policy``; ``observers`` are told what happens.
 
+        A device that can measure does so first for a `miriam.coordinator.corun.Measuring` policy,
+        once for equal tasks; MissingCapabilityError where a plan is needed and nothing measured.
         ``timed``: find `Usage.yields_ns` even where that makes critical requests slower.
         """

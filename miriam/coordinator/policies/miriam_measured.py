@@ -39,8 +39,9 @@ from miriam.errors import MissingCapabilityError, UsageError
 from miriam.kernels import GpuSpec, Step
 
 _SHARES = (1.0, 0.5, 0.25)
-"""Blocks of a limited grant per SM. A quarter was the cheapest measured: on 32 SMs 8 blocks of
-ResNet-50 cost SqueezeNet 4 % and went at 0.2 of their rate alone, all blocks 100 % at 0.7."""
+"""Blocks of a limited grant per SM. A quarter was the cheapest in a run on an H200 whose figures
+were not kept: on 32 SMs 8 blocks of ResNet-50 cost SqueezeNet 4 % and went at 0.2 of their rate
+alone, all blocks 100 % at 0.7."""
 
 OF_REQUEST = (0.05, 0.1, 0.2, 0.4)
 OF_ALL = (0.1, 0.25, 0.5, 1.1)

@@ -11,10 +11,11 @@ on a branch beside it. In a normal graph a step is one of::
                                       blocks: a form that is not stopped does not keep to it either
 
 Blocks that are asked to leave do so at once, and what they leave is picked up behind the gate.
-A gate is a kernel or a wait in memory. The kernel is passed 1 us faster, and can write down when it
-was reached; but it holds a place on an SM, which in small worlds costs the critical kernels up to
-8 % (two lanes on 32 SMs; eight lanes 29 %, measured). So there, gates are waits where they can be;
-where several critical requests may run, a kernel behind the wait asks whether all rows are open.
+A gate is a kernel or a wait in memory. The kernel is passed 0.8 us faster, and can write down when
+it was reached; but it holds a place on an SM, which costs critical kernels up to 8 % on 32 SMs with
+two lanes, 29 % with eight (docs/results/gates.md). So in small worlds gates are waits where they
+can be; where several critical requests may run, a kernel behind the wait asks whether all rows are
+open.
 """
 
 from __future__ import annotations
