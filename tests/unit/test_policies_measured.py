@@ -130,6 +130,14 @@ def test_plans_that_need_no_measurement_are_candidates_too() -> None:
         assert get(name).plan(work) in found
 
 
+def test_beside_a_task_that_was_not_measured_no_task_is_confined() -> None:
+    """It may be captured, and keep the SMs that it was captured on: a device refuses the plan."""
+    work = measured(mix([SHORT], critical=2), free)
+    captured = replace(work, coruns={**work.coruns, (1, 2): ()})
+    assert any(task.sms for plan in POLICY.candidates(work) for task in plan.tasks)
+    assert not any(task.sms for plan in POLICY.candidates(captured) for task in plan.tasks)
+
+
 def test_some_candidates_hold_the_unit_that_costs_most() -> None:
     """The second of three short units, at four times the cost of both others together."""
 

@@ -115,11 +115,14 @@ class MiriamMeasured:
         ]
 
     def candidates(self, mix: Mix) -> Sequence[Plan]:
-        """Plans from holding everything to opening everything, and those of `OTHERS`."""
+        """Plans from holding everything to opening everything, and those of `OTHERS`.
+
+        The latter where all tasks were measured: captured ones were not, and can not be confined.
+        """
         costs = [*((share, 0.0) for share in OF_REQUEST), *((0.0, share) for share in OF_ALL)]
         openings = [_Opening(*cost, sparing) for sparing in (False, True) for cost in costs]
         plans = [self._opening(mix, opening) for opening in (_Opening(), *openings)]
-        if any(mix.coruns.values()) and mix.gpu.sms > 1:
+        if mix.coruns and all(mix.coruns.values()) and mix.gpu.sms > 1:
             plans += [policy.plan(mix) for policy in OTHERS]
         return [plan for place, plan in enumerate(plans) if plan not in plans[:place]]
 
