@@ -34,23 +34,24 @@ gpu: $(VENV)/.test
 	$(BIN)/python -m benchmarks.device_gpu out/device.json
 	$(BIN)/python -m benchmarks.device_page out/device.json > out/device.md
 
-# POLICIES on a GPU, in worlds of all SMs, 32, 16 and 8: docs/results/pairs-h200.md and its charts
-# from what is measured here, WINDOW seconds a row; 480 rows, and what each takes besides.
+# POLICIES on a GPU, in worlds of all SMs, 32, 16 and 8: out/docs/results/pairs-h200.md and its
+# charts from what is measured here, WINDOW seconds a row; 480 rows, and what each takes besides.
 PAIRS ?= resnet50+squeezenet squeezenet+alexnet squeezenet+resnet50 alexnet+squeezenet
 POLICIES ?= gate,gate:yield_share=0.05,sequential,multistream,partition,vacate,tally,orion,miriam,$\
 	miriam-host,miriam-measured:budget=0,miriam-measured:budget=0.05,miriam-measured:budget=0.1,$\
 	miriam-measured:budget=0.2,miriam-measured:budget=1
 WINDOW ?= 1
+RESULTS := out/docs/results
 
 pairs-gpu: $(VENV)/.test
-	@mkdir -p out
+	@mkdir -p $(RESULTS)/data && rm -f $(RESULTS)/data/pairs-*.json
 	for world in 0 32 16 8; do for pair in $(PAIRS); do \
 	    $(BIN)/miriam bench pairs --device cuda:0 --world $$world --pair $$pair --gap-us 0,4000 \
-	        --in-flight 2 --policy $(POLICIES) --seconds $(WINDOW) --json out/pairs-$$world-$$pair.json \
+	        --in-flight 2 --policy $(POLICIES) --seconds $(WINDOW) --json $(RESULTS)/data/pairs-$$world-$$pair.json \
 	        || exit; \
 	done; done
-	$(BIN)/python -m benchmarks.pairs_page out/pairs-*.json > out/pairs.md
-	mv out/pairs.md docs/results/pairs-h200.md
+	cd out && PYTHONPATH=.. ../$(BIN)/python -m benchmarks.pairs_page docs/results/data/pairs-*.json \
+	    > docs/results/pairs-h200.md
 
 # The paper's evaluation in the simulator, and how fast the simulator itself is.
 paper-sim: $(VENV)/.demo

@@ -84,13 +84,13 @@ class Tried:
         return self._known[-1][1]
 
 
-def warm_up_requests(mix: Mix, plans: Sequence[Plan]) -> int:
+def warm_up_requests(mix: Mix, plan: Plan) -> int:
     """How many critical requests pass until what happens once only has happened.
 
     Where all is held, a normal request comes one gate further each time that a critical one has
     ended, until it is in a step that can be stopped.
     """
-    levels = [[step.level for step in p.tasks[n].steps] for p in plans for n in mix.normal]
+    levels = [[step.level for step in plan.tasks[n].steps] for n in mix.normal]
     return max((sum(level >= Level.GATE for level in steps) for steps in levels), default=0)
 
 
@@ -113,15 +113,16 @@ def tried(
     length: Length,
     inputs: Sequence[Arrays | None],
     *,
-    warm_up: Length,
+    warm_up_ns: int,
     by_step: bool,
 ) -> tuple[Candidate, ...]:
     """What each of ``plans`` shows; slow-downs are over the first one.
 
-    ``opened``: a session of the tasks of ``mix``. ``inputs``: of each task. ``warm_up``: what does
-    not count yet. ``by_step``: normal work counts as soon as a step has ended, not a request; for
-    devices where an observer takes no time. A plan that there is no other one to choose than is
-    not tried. The slow-down is infinite where no request of a critical task ended in time.
+    ``opened``: a session of the tasks of ``mix``. ``inputs``: of each task. ``warm_up_ns``: for how
+    long at most what happens does not count yet. ``by_step``: normal work counts as soon as a step
+    has ended, not a request; for devices where an observer takes no time. A plan that there is no
+    other one to choose than is not tried. The slow-down is infinite where no request of a critical
+    task ended in time.
     """
     if len(plans) == 1:
         return (Candidate(plans[0], 1.0, 0.0),)
@@ -130,7 +131,7 @@ def tried(
         work = _Work(mix) if by_step else None
         with closing(opened(Given(plan), (work,) if work else ())) as session:
             _submit_all(session, mix, inputs)
-            _loop(session, mix, warm_up, inputs)
+            _loop(session, mix, Length(warm_up_requests(mix, plan), 0, warm_up_ns), inputs)
             seen.append(_run(session, mix, length, inputs, work))
     first, _ = seen[0]
     return tuple(

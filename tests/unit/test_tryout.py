@@ -17,7 +17,6 @@ from tests.sim.programs import kernel, program
 
 US = 1_000
 LENGTH = Length(requests=4, shortest_ns=0, longest_ns=100 * US)
-NO_WARM_UP = Length(0, 0, 0)
 WORK = program("work", [(kernel(8), Cost(1e4, 1e3, 10.0))])
 MIX = Mix(
     GpuSpec("test", "sm_75", 4, 100.0),
@@ -66,7 +65,7 @@ def shown(*critical_us: int) -> list[float]:
         return sessions.pop(0)
 
     plans = [PLANS[place > 0] for place in range(len(critical_us))]
-    found = tried(MIX, plans, opened, LENGTH, [None, None], warm_up=NO_WARM_UP, by_step=False)
+    found = tried(MIX, plans, opened, LENGTH, [None, None], warm_up_ns=0, by_step=False)
     return [candidate.slowdown for candidate in found]
 
 

@@ -31,8 +31,9 @@ def tried(
         return CudaSession(device, mix, policy, profiles, observers)
 
     inputs = [_zeros(task.program) for task in mix.tasks]
-    warm_up = tryout.Length(tryout.warm_up_requests(mix, plans), 0, LENGTH.shortest_ns)
-    return tryout.tried(mix, plans, opened, LENGTH, inputs, warm_up=warm_up, by_step=False)
+    return tryout.tried(
+        mix, plans, opened, LENGTH, inputs, warm_up_ns=LENGTH.shortest_ns, by_step=False
+    )
 
 
 def _zeros(program: Program) -> Arrays:

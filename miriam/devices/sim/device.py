@@ -99,8 +99,10 @@ class SimDevice:
 
         def trying() -> tuple[Candidate, ...]:
             inputs = [None] * len(mix.tasks)
-            warm_up, length = _lengths(mix, plans)
-            return tryout.tried(mix, plans, opened, length, inputs, warm_up=warm_up, by_step=True)
+            length = _length(mix)
+            return tryout.tried(
+                mix, plans, opened, length, inputs, warm_up_ns=length.longest_ns, by_step=True
+            )
 
         return self._shown.of(mix.tasks, plans, trying)
 
@@ -118,13 +120,12 @@ class SimDevice:
         return known[1]
 
 
-def _lengths(mix: Mix, plans: Sequence[Plan]) -> tuple[tryout.Length, tryout.Length]:
-    """How long plans run before they are tried, and how long they are tried."""
+def _length(mix: Mix) -> tryout.Length:
+    """How long plans are tried."""
     alone_ns = [sum(steps) for steps in mix.step_ns]
     most_ns = TRIED_TIMES_MOST * max(alone_ns, default=0)
     least_ns = TRIED_TIMES * max((alone_ns[n] for n in mix.normal), default=0)
-    warm_up = tryout.Length(tryout.warm_up_requests(mix, plans), 0, most_ns)
-    return warm_up, tryout.Length(TRIED_REQUESTS, least_ns, most_ns)
+    return tryout.Length(TRIED_REQUESTS, least_ns, most_ns)
 
 
 class _StepTimes(Observer):
