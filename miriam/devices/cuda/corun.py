@@ -11,6 +11,7 @@ what is left of the normal graph falls through.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -74,11 +75,11 @@ class CoRunner:
         if missing:
             units = {unit for unit, _ in missing.values()}
             bench = _Bench(self._world, self._kernels, programs, profiles, ranges, units)
-            for sms in {grant.sms for _, grant in missing.values() if grant.sms}:
-                bench.confine(sms, self._world.ids_of(*sms, self._where))
-            for key, (unit, grant) in missing.items():
-                self._known[key] = bench.run(unit, grant)
-            bench.close()
+            with closing(bench):
+                for sms in {grant.sms for _, grant in missing.values() if grant.sms}:
+                    bench.confine(sms, self._world.ids_of(*sms, self._where))
+                for key, (unit, grant) in missing.items():
+                    self._known[key] = bench.run(unit, grant)
         found = {pair: self._known[key] for pair, key in keys.items()}
         return tuple(CoRun(t, *found[t.normal, t.grant][t.critical]) for t in trials)
 
