@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import exp, log
 from pathlib import Path
 from statistics import fmean, median
@@ -46,13 +46,11 @@ def main(*files: str) -> None:
         if report["simulated"]
         for row in report["rows"]
     }
+    if not measured:
+        raise SystemExit("reports: at least one that was measured on a GPU")
+    rows = [(row, _same(simulated, row)) for report in measured for row in report["rows"]]
     named = ", ".join(f"`data/{Path(name).name}`" for name in files)
     print(HEAD.format(gpu=measured[0]["gpu"], date=measured[0]["date"], files=named), end="")
-    rows = [
-        (row, simulated[_sms(row), row["workload"], row["policy"]])
-        for report in measured
-        for row in report["rows"]
-    ]
     for sms in sorted({_sms(row) for row, _ in rows}):
         _world(sms, [pair for pair in rows if _sms(pair[0]) == sms])
 
@@ -77,6 +75,16 @@ def _world(sms: int, rows: Sequence[Pair]) -> None:
     for a, b in rows:
         figures = f"{_slow(a):.2f} | {_slow(b):.2f} | {_rate(a):.2f} | {_rate(b):.2f}"
         print(f"| {a['workload']} | {a['policy']} | {figures} |")
+
+
+def _same(simulated: Mapping[tuple[int, str, str], Report], row: Report) -> Report:
+    """The simulated row of the same world, workload and policy."""
+    key = _sms(row), row["workload"], row["policy"]
+    if key not in simulated:
+        raise SystemExit(
+            f"{row['world']} {row['workload']} {row['policy']}: not in any simulated report"
+        )
+    return simulated[key]
 
 
 def _sms(row: Report) -> int:

@@ -186,7 +186,7 @@ def test_nothing_normal_ends_before_the_critical_request(small: CudaDevice) -> N
 
 
 def test_held_lanes_do_not_slow_a_critical_network(small: CudaDevice) -> None:
-    """Six gates that were kernels cost ResNet-50 20 % on 32 SMs: each holds a place on an SM."""
+    """Eight gates that are kernels cost ResNet-50 29 % on 32 SMs (docs/results/gates.md)."""
     program = models.load("resnet50", small.gpu.arch)
     weights = models.weights("resnet50", 0)
     picture = models.example_input("resnet50", 0)

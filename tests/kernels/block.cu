@@ -206,3 +206,29 @@ __global__ void sums(const float* in, float* out) {
     if (lane == 0) out[blockIdx.x] = sum;
   }
 }
+
+// Pragmas before bodies without braces: around a barrier, in a way of an `if`, and inside a region.
+__global__ void pragmas(int* data, int n) {
+  __shared__ int tile[64];
+  int sum = data[blockIdx.x * 64 + threadIdx.x];
+  for (int i = 0; i < n; i++)
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      tile[threadIdx.x] = sum + i;
+      __syncthreads();
+      sum += tile[63 - threadIdx.x] * j;
+      __syncthreads();
+    }
+  if (n > 2)
+#pragma unroll 2
+    for (int j = 0; j < 4; j++) sum ^= j * 77;
+  else {
+    tile[threadIdx.x] = sum;
+    __syncthreads();
+    sum = tile[63 - threadIdx.x];
+  }
+  for (int i = 0; i < n; i++)
+#pragma unroll 2
+    for (int j = 0; j < 3; j++) sum = sum * 3 + j;
+  data[blockIdx.x * 64 + threadIdx.x] = sum;
+}

@@ -122,22 +122,33 @@ def add_wait(stream: Any, addresses: Sequence[int]) -> None:
     The front end of the GPU does that, so it takes no place on an SM (CUDA driver API, "Stream
     Memory Operations"). The bodies of conditional nodes can not have such nodes.
     """
+    kind = driver.CUstreamBatchMemOpType.CU_STREAM_MEM_OP_WAIT_VALUE_32
+    operations = [driver.CUstreamBatchMemOpParams() for _ in addresses]
+    for operation, address in zip(operations, addresses, strict=True):
+        operation.operation = operation.waitValue.operation = kind
+        operation.waitValue.address, operation.waitValue.value = address, 0xFFFF_FFFF
+        operation.waitValue.flags = int(driver.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_AND)
+    _add_operations(stream, operations)
+
+
+def add_write(stream: Any, address: int, value: int) -> None:
+    """Write ``value`` to the word at ``address``, as `add_wait` waits."""
+    operation = driver.CUstreamBatchMemOpParams()
+    kind = driver.CUstreamBatchMemOpType.CU_STREAM_MEM_OP_WRITE_VALUE_32
+    operation.operation = operation.writeValue.operation = kind
+    operation.writeValue.address, operation.writeValue.value = address, value
+    operation.writeValue.flags = 0
+    _add_operations(stream, [operation])
+
+
+def _add_operations(stream: Any, operations: Sequence[Any]) -> None:
     graph, dependencies = position(stream)
     parameters = driver.CUDA_BATCH_MEM_OP_NODE_PARAMS()
     parameters.ctx = ask(driver.cuCtxGetCurrent())
-    parameters.count, parameters.flags = len(addresses), 0
-    parameters.paramArray = [_wait(address) for address in addresses]
+    parameters.count, parameters.flags = len(operations), 0
+    parameters.paramArray = list(operations)
     node = ask(driver.cuGraphAddBatchMemOpNode(graph, dependencies, len(dependencies), parameters))
     move_to(stream, [node])
-
-
-def _wait(address: int) -> Any:
-    operation = driver.CUstreamBatchMemOpParams()
-    kind = driver.CUstreamBatchMemOpType.CU_STREAM_MEM_OP_WAIT_VALUE_32
-    operation.operation = operation.waitValue.operation = kind
-    operation.waitValue.address, operation.waitValue.value = address, 0xFFFF_FFFF
-    operation.waitValue.flags = int(driver.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_AND)
-    return operation
 
 
 _ASSIGN_DEFAULT = 1  # CU_GRAPH_COND_ASSIGN_DEFAULT

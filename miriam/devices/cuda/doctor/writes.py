@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from miriam.compile import compile_cubin
-from miriam.devices.cuda.capture import Graph, move_to, position, recording
+from miriam.devices.cuda.capture import Graph, add_write, recording
 from miriam.devices.cuda.code import Module
 from miriam.devices.cuda.doctor.subject import SOURCE, Subject
 from miriam.devices.cuda.driver import ask, driver
@@ -38,7 +38,7 @@ class Writer:
             elif write == "device copy":
                 ask(driver.cuMemcpyDtoDAsync(word, self._device_zero, 4, stream))
             elif write == "memory-op":
-                _memory_operation(self._subject.device.world.context, stream, word)
+                add_write(stream, word, 0)
             else:
                 arguments = [ctypes.c_void_p(word), ctypes.c_uint(0)]
                 self._assign.launch(stream, (1, 1, 1), (1, 1, 1), arguments)
@@ -49,17 +49,3 @@ class Writer:
         """Give it back; nothing of it may be running."""
         self._module.unload()
         self._memory.free()
-
-
-def _memory_operation(context: Any, stream: Any, word: int) -> None:
-    kind = driver.CUstreamBatchMemOpType.CU_STREAM_MEM_OP_WRITE_VALUE_32
-    operation = driver.CUstreamBatchMemOpParams()
-    operation.operation = operation.writeValue.operation = kind
-    operation.writeValue.address, operation.writeValue.value = word, 0
-    operation.writeValue.flags = 0
-    parameters = driver.CUDA_BATCH_MEM_OP_NODE_PARAMS()
-    parameters.ctx, parameters.count, parameters.flags = context, 1, 0
-    parameters.paramArray = [operation]
-    graph, dependencies = position(stream)
-    node = ask(driver.cuGraphAddBatchMemOpNode(graph, dependencies, len(dependencies), parameters))
-    move_to(stream, [node])
