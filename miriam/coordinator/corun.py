@@ -54,7 +54,7 @@ class CoRun:
 class Candidate:
     """What trying a plan with all tasks showed.
 
-    ``slowdown``: the 95th percentile of a critical request's service / the same under the first
+    ``slowdown``: a high percentile (99th on a GPU, 95th simulated) of a critical request's service / the same under the first
     candidate, of several critical tasks the largest. ``gain``: the normal work done, in ns of its
     time alone per ns.
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
@@ -25,8 +25,6 @@ from miriam.coordinator import (
 from miriam.coordinator.corun import Candidate
 from miriam.devices.contract import Arrays, Completion, Session
 from miriam.devices.observe import Observer
-
-_PERCENTILE = 95
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +48,13 @@ class Length:
     """A plan is tried until ``requests`` of each critical task have ended.
 
     But at least for ``shortest_ns``, as several normal requests have to end too, and at most for
-    ``longest_ns``.
+    ``longest_ns``. ``percentile``: the one of their service that counts.
     """
 
     requests: int
     shortest_ns: int
     longest_ns: int
+    percentile: int
 
     def goes_on(self, passed_ns: int, ended: Sequence[int]) -> bool:
         """Whether a plan is tried on, of which so many critical requests have ``ended``."""
@@ -131,7 +130,9 @@ def tried(
         work = _Work(mix) if by_step else None
         with closing(opened(Given(plan), (work,) if work else ())) as session:
             _submit_all(session, mix, inputs)
-            _loop(session, mix, Length(warm_up_requests(mix, plan), 0, warm_up_ns), inputs)
+            requests = warm_up_requests(mix, plan)
+            begin = replace(length, requests=requests, shortest_ns=0, longest_ns=warm_up_ns)
+            _loop(session, mix, begin, inputs)
             seen.append(_run(session, mix, length, inputs, work))
     first, _ = seen[0]
     return tuple(
@@ -158,7 +159,7 @@ def _run(
     inputs: Sequence[Arrays | None],
     work: _Work | None,
 ) -> tuple[list[float], float]:
-    """The 95th percentile of each critical task's service, ns, and the normal work done per ns.
+    """The percentile of each critical task's service, ns, and the normal work done per ns.
 
     Of a task of which no request ended the service is infinite.
     """
@@ -168,7 +169,7 @@ def _run(
     work_ns = work.done_ns - before_ns if work else requests_ns
     services = [[d.finish_ns - d.start_ns for d in done[c]] for c in mix.critical]
     return (
-        [float(np.percentile(taken, _PERCENTILE)) if taken else inf for taken in services],
+        [float(np.percentile(taken, length.percentile)) if taken else inf for taken in services],
         work_ns / (session.now_ns - began_ns),
     )
 

@@ -16,7 +16,7 @@ from miriam.kernels import Cost, GpuSpec
 from tests.sim.programs import kernel, program
 
 US = 1_000
-LENGTH = Length(requests=4, shortest_ns=0, longest_ns=100 * US)
+LENGTH = Length(requests=4, shortest_ns=0, longest_ns=100 * US, percentile=95)
 WORK = program("work", [(kernel(8), Cost(1e4, 1e3, 10.0))])
 MIX = Mix(
     GpuSpec("test", "sm_75", 4, 100.0),

@@ -26,6 +26,9 @@ TRIED_REQUESTS = 10
 """A plan is tried until so many requests of each critical task have ended; simulated ones differ
 only in what they meet."""
 
+TRIED_PERCENTILE = 95
+"""Of so few the 99th would be the slowest."""
+
 TRIED_TIMES = 16
 """But at least for so many times as long as a normal request takes alone: that many are done if
 nothing holds them."""
@@ -125,7 +128,7 @@ def _length(mix: Mix) -> tryout.Length:
     alone_ns = [sum(steps) for steps in mix.step_ns]
     most_ns = TRIED_TIMES_MOST * max(alone_ns, default=0)
     least_ns = TRIED_TIMES * max((alone_ns[n] for n in mix.normal), default=0)
-    return tryout.Length(TRIED_REQUESTS, least_ns, most_ns)
+    return tryout.Length(TRIED_REQUESTS, least_ns, most_ns, TRIED_PERCENTILE)
 
 
 class _StepTimes(Observer):
