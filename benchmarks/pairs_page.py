@@ -49,7 +49,8 @@ hollow marks at the bottom are the pairs' floors.
 
 All policies of a cell take turns in one process (`mps` in two), and each network was measured alone
 before, between and after. `python -m benchmarks.pairs_page` writes this page and its charts from
-the reports below; no sentence on it was written by hand after the run.
+the reports below, made by the commands at its end; no sentence on it was written by hand after the
+run.
 
 {runs}
 
@@ -77,8 +78,9 @@ the reports below; no sentence on it was written by hand after the run.
   differences of that size mean nothing.
 """
 MPS = """- `mps`: two processes under the Multi-Process Service, the critical one with client
-  priority 0, the normal one with 1; no other control. Worlds are active thread percentages there,
-  which limit how many SMs a process uses and not which. {worlds}.
+  priority 0, the normal one with 1; no other control. Rows in worlds that are active thread
+  percentages are left out: those limit how many SMs a process uses and not which, so two processes
+  are not confined to the same ones. {worlds}.
 """
 COLUMNS = (
     "pair",
@@ -147,12 +149,6 @@ def command_lines(reports: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield "        " + " \\\n        ".join(words)
 
 
-def _runs(merged: Merged) -> Iterator[str]:
-    yield from run_lines(merged.reports)
-    yield "\nMade by:\n"
-    yield from command_lines(merged.reports)
-
-
 def head(merged: Merged) -> str:
     """The page down to the tables."""
     text = HEAD.format(
@@ -161,13 +157,13 @@ def head(merged: Merged) -> str:
         wins="\n".join(who_wins(merged.cells)),
         cells="\n".join(each_cell(merged.cells)),
         frontiers="\n".join(frontiers(merged.cells)),
-        runs="\n".join(_runs(merged)),
+        runs="\n".join(run_lines(merged.reports)),
         median=CHARTS[False].name,
         tail=CHARTS[True].name,
         queued=QUEUED,
     )
     found = [report["mps"] for report in merged.reports if "mps" in report]
-    worlds = [world for mps in found for world in mps["worlds"]]
+    worlds = [w for mps in found for w in mps["worlds"] if w["percentage"] is None]
     if worlds:
         text += MPS.format(worlds="; ".join(_mps_world(world) for world in worlds))
     reasons = [mps["reason"] for mps in found if mps["reason"]]
@@ -219,9 +215,8 @@ def _number(value: float | None, digits: int = 2) -> str:
 
 
 def _mps_world(world: dict[str, object]) -> str:
-    limited = "whole GPU" if world["percentage"] is None else f"{world['percentage']} %"
     return (
-        f"{limited}: {world['critical_sms']} and {world['normal_sms']} SMs seen to run blocks, "
+        f"{world['world']}: {world['critical_sms']} and {world['normal_sms']} SMs seen to run blocks, "
         f"{world['shared_sms']} of them by both"
     )
 
@@ -235,6 +230,8 @@ def page(merged: Merged) -> str:
         *targets(cells, merged.shares),
         "\n## All rows",
         *tables(cells),
+        "\n## Commands\n",
+        *command_lines(merged.reports),
     ]
     return "\n".join(parts)
 

@@ -7,7 +7,7 @@ come from one report, so that they were measured side by side; only `mps` has re
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,8 +48,8 @@ class Row:
     """A policy in a cell. Ratios are over the same percentile alone, None where nothing completed.
 
     ``p50``, ``p99``: of the latency. ``service50``, ``service99``: of the service. ``H``: mean over
-    the normal tasks. ``duty``: share of the time that the critical task's service takes alone.
-    ``file``: of its report.
+    the normal tasks. ``duty``: share of the time that the critical task's service takes alone,
+    and ``alone_us`` how long that is. ``file``: of its report.
     """
 
     cell: Cell
@@ -62,6 +62,7 @@ class Row:
     service99: float | None
     H: float
     duty: float
+    alone_us: float
     yield99_us: float | None
     drift: float | None
     verified: bool | None
@@ -135,8 +136,9 @@ def load(paths: Iterable[Path]) -> Merged:
             continue
         if report["schema"] != "miriam.bench/1" or report["simulated"]:
             raise SystemExit(f"{path}: a report of a run on a GPU is wanted, schema miriam.bench/1")
-        reports.append({**report, "file": path.name})
-        for entry in report["rows"]:
+        kept = [entry for entry in report["rows"] if entry["world"] not in _elsewhere(report)]
+        reports.append({**report, "file": path.name, "rows": kept})
+        for entry in kept:
             if "solo_service_p99_us" not in entry["critical"]:
                 raise SystemExit(f"{path}: no solo_service_p99_us; run it again with this version")
             row = _row(report, entry, path.name)
@@ -146,6 +148,12 @@ def load(paths: Iterable[Path]) -> Merged:
                 raise SystemExit(f"{path}: {where} is in {first[1]} too; leave one of them out")
             rows.append(row)
     return Merged(tuple(rows), tuple(reports), tuple(shares))
+
+
+def _elsewhere(report: Mapping[str, Any]) -> set[str]:
+    """Worlds of `mps` whose two processes may run on different SMs: no cell of this page."""
+    worlds = report.get("mps", {}).get("worlds", [])
+    return {world["world"] for world in worlds if world["percentage"] is not None}
 
 
 def floor(rows: Sequence[Row]) -> Row | None:
@@ -195,6 +203,7 @@ def _row(report: dict[str, Any], entry: dict[str, Any], file: str) -> Row:
         service99=_ratio(critical["service_p99_us"], critical["solo_service_p99_us"]),
         H=sum(task["H"] for task in normal) / len(normal),
         duty=critical["solo_service_p50_us"] / alone_us,
+        alone_us=critical["solo_service_p50_us"],
         yield99_us=entry.get("yield_p99_us"),
         drift=entry.get("drift"),
         verified=entry["verified"],

@@ -54,9 +54,9 @@ class CoRun:
 class Candidate:
     """What trying a plan with all tasks showed.
 
-    ``slowdown``: a high percentile (99th on a GPU, 95th simulated) of a critical request's service / the same under the first
-    candidate, of several critical tasks the largest. ``gain``: the normal work done, in ns of its
-    time alone per ns.
+    ``slowdown``: the 99th percentile (simulated: the 95th) of a critical request's service / the
+    same under the first candidate, of several critical tasks the largest. ``gain``: the normal work
+    done, in ns of its time alone per ns.
     """
 
     plan: Plan

@@ -198,7 +198,8 @@ def test_each_target_says_what_was_measured_and_whether_it_is_reached(merged: Me
     text = page(merged)
     assert "| miriam 1.08, 0.97 | reached |  | gate 1.05, 0.98" in line(text, "H / (1 - duty) >=")
     above = line(text, "miriam's frontier above")
-    assert "| above 1 of 2 | **missed** |  | not above multistream (1.60, 0.90) |" in above
+    measured = "above 1 of 2, level with 0"
+    assert f"| {measured} | **missed** |  | below multistream (1.60, 0.90) |" in above
     below = line(text, "below the gate's")
     assert "| 1 of 2 cells, 1 of them with at least its H | **missed** |" in below
     assert "| not run |" in line(text, "miriam-host")
@@ -218,7 +219,8 @@ def test_the_budget_is_judged_on_the_plan_that_was_measured_for_it(
     said = (
         f"miriam-measured:budget=0.2 ({over:.2f}, {h:.2f}) | {verdict} | 1.00, {over:.2f} over it"
     )
-    assert f"| {said} | partition (1.17, 0.34) |" in line(text, "at a budget of 20%")
+    most = "most: 1.52 (multistream), wanted 1.33"
+    assert f"| {said} | partition (1.17, 0.34); {most} |" in line(text, "at a budget of 20%")
     without = page(load([written(tmp_path, "b.json", [*CLOSED, split])]))
     assert "| no verified row of miriam-measured:budget=0.2 |  |" in without
 
@@ -228,9 +230,11 @@ def test_a_floor_is_the_service_of_sequential_and_says_which_misses_it_explains(
 ) -> None:
     lowest = entry("sequential", 1.2, 1.25, 0.5, 4_000.0)
     own = entry("miriam-measured:budget=0.05", 1.26, 1.3, 0.96, 4_000.0)
-    merged = load([written(tmp_path, "a.json", [own, lowest])])
+    gate = entry("gate", 1.3, 1.4, 0.9, 4_000.0, yield_p99_us=60.0)
+    merged = load([written(tmp_path, "a.json", [own, lowest, gate])])
     text = page(merged)
-    over = "| **missed** | 1.25, 1.04 over it, miss in the floor |"
+    leaves = "leaves within 60 us (gate), 60% of the service"
+    over = f"| **missed** | 1.25, 1.04 over it, miss in the floor; {leaves} |"
     assert over in line(text, "H / (1 - duty) >=")
     assert "| c + n | miriam-measured:budget=0.05 | 1.26 | 1.30 | 1.05 | 1.04 |" in text
     assert "| 32 SMs | 4 ms | c + n | 1.20, 1.25 | none | none |" in text
@@ -301,11 +305,15 @@ def test_a_policy_that_completed_nothing_is_no_point(tmp_path: Path) -> None:
 
 
 def test_mps_says_which_sms_were_shared_or_why_it_is_not_there(tmp_path: Path) -> None:
-    world = {"percentage": 25, "critical_sms": 32, "normal_sms": 32, "shared_sms": 0}
-    mps = {"worlds": [world], "reason": None, "arguments": "--seconds 1"}
-    rows = written(tmp_path, "a.json", [*CLOSED, entry("mps", 1.3, 1.4, 0.8)], mps=mps)
-    text = page(load([rows]))
-    assert "25 %: 32 and 32 SMs seen to run blocks, 0 of them by both." in text
+    seen = {"critical_sms": 132, "normal_sms": 132, "shared_sms": 130}
+    whole = seen | {"world": "cuda:0", "percentage": None}
+    part = seen | {"world": "cuda:0:32", "percentage": 25}
+    mps = {"worlds": [whole, part], "reason": None, "arguments": "--seconds 1"}
+    measured = [entry("mps", 1.3, 1.4, 0.8, world="cuda:0"), entry("mps", 1.0, 1.0, 0.9)]
+    merged = load([written(tmp_path, "a.json", measured, mps=mps)])
+    assert [(row.cell.sms, row.H) for row in merged.rows] == [(None, 0.8)]
+    text = page(merged)
+    assert "cuda:0: 132 and 132 SMs seen to run blocks, 130 of them by both." in text
     assert "    python -m benchmarks.mps_gpu docs/results/data/a.json --seconds 1\n" in text
     absent = written(
         tmp_path, "b.json", [], mps={"worlds": [], "reason": "no daemon", "arguments": ""}

@@ -81,10 +81,10 @@ class _Opening:
 
 @dataclass(frozen=True, slots=True)
 class MiriamMeasured:
-    """Measured plans. ``budget``: how much longer the 99th percentile (simulated: the 95th)
-    of a critical request's service may be than with all normal work held, as a share of it. ``yield_share``: how long
-    normal work may take to leave, as a share of the critical request's time alone, where that is
-    more than the yield target.
+    """Measured plans. ``budget``: how much longer the 99th percentile (simulated: the 95th) of a
+    critical request's service may be than with all normal work held, as a share of it.
+    ``yield_share``: how long normal work may take to leave, as a share of the critical request's
+    time alone, where that is more than the yield target.
     """
 
     name: str = "miriam-measured"

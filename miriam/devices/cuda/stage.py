@@ -138,9 +138,6 @@ class Stage:
         while not all(lane.is_idle() for lane in lanes):
             if time.perf_counter() > until:
                 raise DeviceError(f"requests still run {CLOSE_LIMIT_S:g} s after all gates opened")
-        worlds = dict.fromkeys((self._device.world, *(lane.world for lane in lanes)))
-        for world in worlds:
-            world.settle()
         for lane in lanes:
             lane.close()
         for task in self._mix.tasks:
@@ -149,8 +146,6 @@ class Stage:
                 captured.give_back()
         for stream in (self._side, *self._sides.values()):
             ask(driver.cuStreamDestroy(stream))
-        for world in worlds:
-            world.settle()
         self._memory.free()
 
     def _make_controls(self, slots: int) -> Controls:

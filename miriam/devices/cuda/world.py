@@ -104,12 +104,6 @@ class World:
         """Make this context the calling thread's."""
         ask(driver.cuCtxSetCurrent(self.context))
 
-    def settle(self) -> None:
-        """Wait until the driver is done with all that ended here, where SMs are confined."""
-        if self.green is not None:
-            self.enter()
-            ask(driver.cuCtxSynchronize())
-
     def part(self, first: int, stop: int) -> World:
         """SMs ``first`` to ``stop - 1`` of this world, as ``Gpu.world`` rounds them."""
         if (first, stop) == (0, self.sms):
