@@ -35,20 +35,24 @@ gpu: $(VENV)/.test
 	$(BIN)/python -m benchmarks.device_page out/device.json > out/device.md
 
 # POLICIES on a GPU, in worlds of all SMs, 32, 16 and 8: out/docs/results/pairs-h200.md and its
-# charts from what is measured here, WINDOW seconds a row; 480 rows, and what each takes besides.
+# charts from what is measured here, WINDOW seconds a row; 512 rows, and what each takes besides.
+# Tried three times, as the driver fails in small worlds at times (docs/bench.md).
 PAIRS ?= resnet50+squeezenet squeezenet+alexnet squeezenet+resnet50 alexnet+squeezenet
 POLICIES ?= gate,gate:yield_share=0.05,sequential,multistream,partition,vacate,tally,orion,miriam,$\
 	miriam-host,miriam-measured:budget=0,miriam-measured:budget=0.05,miriam-measured:budget=0.1,$\
-	miriam-measured:budget=0.2,miriam-measured:budget=1
+	miriam-measured:budget=0.2,miriam-measured:budget=0.5,miriam-measured:budget=1
 WINDOW ?= 1
 RESULTS := out/docs/results
 
 pairs-gpu: $(VENV)/.test
 	@mkdir -p $(RESULTS)/data && rm -f $(RESULTS)/data/pairs-*.json
 	for world in 0 32 16 8; do for pair in $(PAIRS); do \
-	    $(BIN)/miriam bench pairs --device cuda:0 --world $$world --pair $$pair --gap-us 0,4000 \
-	        --in-flight 2 --policy $(POLICIES) --seconds $(WINDOW) --json $(RESULTS)/data/pairs-$$world-$$pair.json \
-	        || exit; \
+	    report=$(RESULTS)/data/pairs-$$world-$$pair.json; \
+	    for try in 1 2 3; do \
+	        $(BIN)/miriam bench pairs --device cuda:0 --world $$world --pair $$pair --gap-us 0,4000 \
+	            --in-flight 2 --policy $(POLICIES) --seconds $(WINDOW) --json $$report && break; \
+	    done; \
+	    test -f $$report || exit; \
 	done; done
 	cd out && PYTHONPATH=.. ../$(BIN)/python -m benchmarks.pairs_page docs/results/data/pairs-*.json \
 	    > docs/results/pairs-h200.md

@@ -28,8 +28,7 @@ no contention there, whatever the policy; the GPU does, in caches and queues tha
 So a simulated slow-down near 1.00 on a large, empty GPU means "not modelled", not "none". The
 normal network's rate agrees better, but for `miriam-host`: the simulated host sees everything at
 once, a real one in Python does not. `miriam-measured` measures and tries where it runs, so that it
-may choose other plans in the simulator than on the GPU; the simulated runs are later, with some
-candidates more.
+may choose other plans in the simulator than on the GPU.
 """
 
 Report = dict[str, Any]

@@ -46,7 +46,8 @@ round robin. So this page shows what the same workloads do here, and not whether
 are right.
 
 Latency is the critical network's median from its first kernel on, over Sequential's, as the paper
-has it (of the first one where two are critical). Throughput is requests per second of all networks
+has it (of the first one where two are critical); those of fewer than {least} requests are not put
+beside the paper's. Throughput is requests per second of all networks
 over Sequential's, which the smaller network rules where they are unlike. *alone* is over the same
 network alone. STP is the sum of rates over rates alone. Occupancy is from the residency of blocks
 (each step's time alone and the warps that its blocks keep resident then), not from the hardware's
@@ -73,6 +74,9 @@ COLUMNS = (
     "drift",
     "verified",
 )
+LEAST_REQUESTS = 20
+"""A latency of fewer is an anecdote, and not put beside the paper's."""
+
 _FIGURES = {"latency": "latency_vs_sequential", "throughput": "throughput_vs_sequential"}
 
 
@@ -110,7 +114,10 @@ def _measured(reports: Sequence[Report], world: str, claim: Claim) -> str:
         for row in report["rows"]:
             place = row["world"], row["workload"], row["policy"]
             if place == (world, claim.workload, claim.policy):
-                found = row["critical"] if claim.figure == "latency" else row
+                critical = row["critical"]
+                if claim.figure == "latency" and critical["requests"] < LEAST_REQUESTS:
+                    return f"n = {critical['requests']}"
+                found = critical if claim.figure == "latency" else row
                 return _number(found[_FIGURES[claim.figure]], "x")
     return "-"
 
@@ -180,6 +187,7 @@ def page(reports: Sequence[Report]) -> str:
     rows = [row for report in reports for row in report["rows"]]
     head = HEAD.format(
         count=len(rows),
+        least=LEAST_REQUESTS,
         verified=sum(row["verified"] is True for row in rows),
         runs="\n".join([*run_lines(reports), "\nMade by:\n", *command_lines(reports)]),
     )

@@ -215,10 +215,8 @@ def _number(value: float | None, digits: int = 2) -> str:
 
 
 def _mps_world(world: dict[str, object]) -> str:
-    return (
-        f"{world['world']}: {world['critical_sms']} and {world['normal_sms']} SMs seen to run blocks, "
-        f"{world['shared_sms']} of them by both"
-    )
+    seen = f"{world['critical_sms']} and {world['normal_sms']} SMs seen to run blocks"
+    return f"{world['world']}: {seen}, {world['shared_sms']} of them by both"
 
 
 def page(merged: Merged) -> str:

@@ -80,6 +80,7 @@ class Builder:
         self._name, self._arch, self._needs = name, arch, needs
         self._buffers: list[Buffer] = []
         self._steps: list[Step] = []
+        self._workspace = 0
 
     def input(self, *shape: int) -> View:
         """The buffer that the user fills, ``input``."""
@@ -101,6 +102,11 @@ class Builder:
         self._buffers.append(Buffer(name, shape, "scratch"))
         return View(name, shape)
 
+    def workspace(self, size: int) -> View:
+        """``size`` elements for what the next step reads at once; all steps share the buffer."""
+        self._workspace = max(self._workspace, size)
+        return View("workspace", (size,))
+
     def step(
         self, name: str, layer: str, launch: Launch, args: tuple[View | int | float, ...], out: View
     ) -> View:
@@ -120,7 +126,9 @@ class Builder:
 
     def build(self) -> Program:
         """The program."""
-        return Program(self._name, self._arch, tuple(self._steps), tuple(self._buffers))
+        shared = [Buffer("workspace", (self._workspace,), "scratch")] if self._workspace else []
+        buffers = (*self._buffers, *shared)
+        return Program(self._name, self._arch, tuple(self._steps), buffers)
 
 
 def _argument(value: View | int | float) -> Argument:

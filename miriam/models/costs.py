@@ -17,7 +17,7 @@ _FUNCTION_FLOP = 10
 
 
 def conv(x: View, out: View, tile: Tile, kernel: int, stride: int, accumulate: bool) -> Cost:
-    """Every slice of k is a full tile product.
+    """Every slice of k is a full tile product; the last of several parts may have fewer.
 
     L2: the tile's rows of weights, its patch of the input and its outputs. Taps of one channel
     that fall on the same input element are a few instructions apart, so L1 serves all but one;
@@ -27,17 +27,25 @@ def conv(x: View, out: View, tile: Tile, kernel: int, stride: int, accumulate: b
     out_channels, out_height, out_width = out.shape
     pixels = out_height * out_width
     depth = channels * kernel * kernel
-    blocks = tile.blocks(out_channels, pixels)
-    flop = 2.0 * tile.m * tile.n * ceil_div(depth, tile.slice) * tile.slice
+    parts, _ = tile.parts(depth)
+    blocks = tile.blocks(out_channels, pixels) * parts
+    flop = 2.0 * tile.m * tile.n * ceil_div(depth, tile.slice) * tile.slice / parts
     covered = min(tile.n, pixels)
     out_rows = (covered - 1) / out_width + 1
     rows = min(height, out_rows * min(kernel, stride) + max(kernel - stride, 0))
     columns = min(width, (min(covered, out_width) - 1) * stride + kernel)
     patch_bytes = 4 * channels * rows * columns
     weight_bytes = 4 * out_channels * (depth + 1)
-    moved_bytes = (2 if accumulate else 1) * out.bytes
-    l2_bytes = weight_bytes / ceil_div(out_channels, tile.m) + patch_bytes + moved_bytes / blocks
+    moved_bytes = (2 if accumulate and parts == 1 else parts) * out.bytes
+    tile_bytes = weight_bytes / ceil_div(out_channels, tile.m) + patch_bytes
+    l2_bytes = tile_bytes / parts + moved_bytes / blocks
     return Cost(flop, l2_bytes, (weight_bytes + x.bytes + moved_bytes) / blocks)
+
+
+def sum_parts(out: View, parts: int, accumulate: bool, blocks: int) -> Cost:
+    """Each part is read once, and the output written, or read as well."""
+    moved_bytes = (parts + 1 + accumulate) * out.bytes / blocks
+    return Cost((parts + accumulate) * out.size / blocks, moved_bytes, moved_bytes)
 
 
 def dense(inputs: int, outputs: int, count: int, rows: int, columns: int) -> Cost:

@@ -11,7 +11,7 @@ from miriam.models import costs
 from miriam.models.builder import Builder, Launch, View
 from miriam.models.tiles import ceil_div, choose_tile
 
-_DENSE_ROWS = 8
+_WARPS = 4
 _CELL_UNITS = 4
 
 
@@ -31,7 +31,8 @@ def conv(
     """Convolution with bias, and ReLU unless told otherwise.
 
     ``into`` is where the result goes, a channel slice for example (default: a buffer of its
-    own called after the layer); ``accumulate`` adds to what is there, before the ReLU.
+    own called after the layer); ``accumulate`` adds to what is there, before the ReLU. A long sum
+    is made in parts by one step, and added up by a second one.
     """
     depth, height, width = x.shape
     rows, columns = (_windows(side, kernel, stride, padding) for side in (height, width))
@@ -39,18 +40,43 @@ def conv(
     out = into or net.scratch(layer, channels, rows, columns)
     pixels = rows * columns
     tile = choose_tile(channels, pixels)
+    parts, share = tile.parts(depth * kernel * kernel)
     vector = "true" if depth * kernel * kernel % 4 == 0 else "false"
     launch = Launch(
         f"conv2d<{kernel}, {stride}, {tile.m}, {tile.n}, {tile.thread_m}, {vector}>",
         "conv.cu",
-        Dim3(ceil_div(pixels, tile.n), ceil_div(channels, tile.m)),
+        Dim3(ceil_div(pixels, tile.n), ceil_div(channels, tile.m), parts),
         128,
         costs.conv(x, out, tile, kernel, stride, accumulate),
     )
     weight = net.weight(f"{name}.weight", channels, depth, kernel, kernel)
     bias = net.weight(f"{name}.bias", channels)
     sizes = (depth, height, width, channels, columns, pixels, padding)
-    args = (x, weight, bias, out, *sizes, int(relu), int(accumulate))
+    views = (x, weight, bias)
+    if parts == 1:
+        args = (*views, out, *sizes, share, int(relu), int(accumulate))
+        return net.step(name, layer, launch, args, out)
+    sums = net.workspace(parts * out.size)
+    net.step(f"{name}.parts", layer, launch, (*views, sums, *sizes, share, 0, 0), sums)
+    return _sum_parts(net, sums, parts, out, name, layer, relu, accumulate)
+
+
+def _sum_parts(
+    net: Builder,
+    sums: View,
+    parts: int,
+    out: View,
+    name: str,
+    layer: str,
+    relu: bool,
+    accumulate: bool,
+) -> View:
+    """What ``parts`` arrays sum up to; a multiple of 4 elements each."""
+    quads = out.size // 4
+    blocks = ceil_div(quads, 128)
+    cost = costs.sum_parts(out, parts, accumulate, blocks)
+    launch = Launch("sum_parts", "pointwise.cu", Dim3(blocks), 128, cost)
+    args = (sums, out, quads, parts, int(relu), int(accumulate))
     return net.step(name, layer, launch, args, out)
 
 
@@ -177,12 +203,13 @@ def _products(
     count, inputs = x.shape
     outputs = weight.shape[0]
     columns = next(c for c in (8, 2, 1) if count % c == 0)
+    rows = _WARPS if columns == 1 else 2 * _WARPS
     launch = Launch(
         f"dense<{columns}>",
         "dense.cu",
-        Dim3(ceil_div(outputs, _DENSE_ROWS), count // columns),
+        Dim3(ceil_div(outputs, rows), count // columns),
         128,
-        costs.dense(inputs, outputs, count, _DENSE_ROWS, columns),
+        costs.dense(inputs, outputs, count, rows, columns),
     )
     return net.step(name, layer, launch, (x, weight, bias, out, inputs, outputs, int(relu)), out)
 

@@ -314,7 +314,7 @@ def test_mps_says_which_sms_were_shared_or_why_it_is_not_there(tmp_path: Path) -
     assert [(row.cell.sms, row.H) for row in merged.rows] == [(None, 0.8)]
     text = page(merged)
     assert "cuda:0: 132 and 132 SMs seen to run blocks, 130 of them by both." in text
-    assert "    python -m benchmarks.mps_gpu docs/results/data/a.json --seconds 1\n" in text
+    assert "    python -m benchmarks.mps_gpu docs/results/data/a.json --seconds 1" in text
     absent = written(
         tmp_path, "b.json", [], mps={"worlds": [], "reason": "no daemon", "arguments": ""}
     )
@@ -386,6 +386,10 @@ def test_measured_workloads_stand_beside_the_papers_numbers(tmp_path: Path) -> N
     assert "| A, throughput, IB | below 1 | below 1 | - | - |" in text
     assert "| A: c + n | miriam | 1.25x | 1.10 | 1.20 | 1.10 | 1.20 | 77 | 0.40 | 1.70x |" in text
     assert "## MDTB, all SMs" in text
+    few = study("miriam", "cuda:0", 1.05, 3.0)
+    few["critical"]["requests"] = 19
+    text = page_of_studies(load_studies([written(tmp_path, "c.json", [few], options=options)]))
+    assert "| A, critical latency, Miriam | 1.21x | 1.28x | n = 19 |" in text
 
 
 def test_reports_of_other_benchmarks_are_refused(tmp_path: Path) -> None:

@@ -254,8 +254,15 @@ class Machine:
                 self._take(launch, group, deep)
 
     def _take(self, launch: Launch, group: Group, per_sm: int) -> None:
-        ids = launch.source.take(per_sm * len(group.sms), group.zone)
-        self._start(group, launch, per_sm, ids)
+        places = per_sm * len(group.sms)
+        first, count = launch.source.take(places, group.zone)
+        if count == places:
+            self._start(group, launch, per_sm, (first, count))
+            return
+        # A persistent block that gets no logical one leaves; others that begin now may be why.
+        if count:
+            self._stay(group, launch, per_sm, first, count)
+        launch.source.left(places - count)
 
     def _rates(self) -> None:
         asked_l2, asked_dram = self._asked

@@ -7,6 +7,10 @@
 // thread holds a piece of it, ThreadM x 4, in registers. Where the tile has fewer pieces than the
 // block has threads, groups of threads share out k and are summed up at the end, always in the
 // same order. Registers fetch the next slice of k while the block works on the present one.
+//
+// A long sum is made in parts, by as many layers of blocks (blockIdx.z): there are more blocks then,
+// and each is done sooner. Each layer writes an output of its own, the first one with the bias, and
+// sum_parts (pointwise.cu) adds them up.
 
 constexpr int kThreads = 128;
 constexpr int kThreadN = 4;
@@ -141,7 +145,8 @@ template <int Kernel, int Stride, int TileM, int TileN, int ThreadM, bool Vector
 __global__ void __launch_bounds__(kThreads)
     conv2d(const float* __restrict__ input, const float* __restrict__ weight,
            const float* __restrict__ bias, float* output, int in_channels, int height, int width,
-           int out_channels, int out_width, int pixels, int padding, int relu, int accumulate) {
+           int out_channels, int out_width, int pixels, int padding, int part_slices, int relu,
+           int accumulate) {
   using T = Tile<TileM, TileN, ThreadM>;
   alignas(16) __shared__ float a_tile[T::kSlice * T::kStrideA];
   alignas(16) __shared__ float b_tile[T::kSlice * TileN];
@@ -167,22 +172,24 @@ __global__ void __launch_bounds__(kThreads)
   float fetched_a[T::kFetchA];
   float fetched_b[T::kFetchB];
   const int slices = (depth + T::kSlice - 1) / T::kSlice;
+  const int first = blockIdx.z * part_slices;
+  const int end = first + part_slices < slices ? first + part_slices : slices;
   // Turn s fetches slice s and works on slice s - 1: one turn more than there are slices.
-  for (int s = 0; s <= slices; ++s) {
-    if (s < slices) {
+  for (int s = first; s <= end; ++s) {
+    if (s < end) {
       const int first_k = s * T::kSlice;
       fetch_weights<T, Vector>(fetched_a, weight, thread, first_channel, first_k, out_channels,
                                depth);
       fetch_patch<T, Kernel>(fetched_b, input, fetch_pixel < pixels, first_k + fetch_row, depth,
                              top, left, height, width);
     }
-    if (s > 0) {
+    if (s > first) {
       multiply<ThreadM, kShare, T::kStrideA, TileN>(
           sum, a_tile + group * kShare * T::kStrideA + piece_m,
           b_tile + group * kShare * TileN + piece_n);
     }
     __syncthreads();
-    if (s < slices) stage<T, TileN>(a_tile, b_tile, fetched_a, fetched_b, thread);
+    if (s < end) stage<T, TileN>(a_tile, b_tile, fetched_a, fetched_b, thread);
     __syncthreads();
   }
 
@@ -208,11 +215,13 @@ __global__ void __launch_bounds__(kThreads)
 
   const int n = first_pixel + piece_n;
   if (group == 0 && n < pixels) {
+    float* part = output + blockIdx.z * out_channels * pixels;
 #pragma unroll
     for (int i = 0; i < ThreadM; ++i) {
       const int m = first_channel + piece_m + i;
       if (m < out_channels) {
-        store_row(sum[i], bias[m], output + m * pixels + n, n, pixels, relu, accumulate);
+        const float shift = blockIdx.z == 0 ? bias[m] : 0.0f;
+        store_row(sum[i], shift, part + m * pixels + n, n, pixels, relu, accumulate);
       }
     }
   }

@@ -2,15 +2,16 @@
 //
 //     output[c][row] = act(bias[row] + sum over k of weight[row][k] * input[c][k])
 //
-// A warp makes two rows for Columns vectors: each float4 of weights, read once and in order, meets
-// all vectors. A block of four warps covers eight rows. `inputs` is a multiple of 4.
+// A warp makes two rows for Columns vectors, or one row for one vector: each float4 of weights, read
+// once and in order, meets all vectors. A block has four warps. `inputs` is a multiple of 4.
 
 template <int Columns>
 __global__ void __launch_bounds__(128)
     dense(const float* __restrict__ input, const float* __restrict__ weight,
           const float* __restrict__ bias, float* __restrict__ output, int inputs, int outputs,
           int relu) {
-  constexpr int kRows = 2;
+  constexpr int kRows = Columns == 1 ? 1 : 2;
+  constexpr int kUnroll = 4 / kRows;
   constexpr int kSums = kRows * Columns;
   const int lane = threadIdx.x % 32;
   const int first_row = (blockIdx.x * 4 + threadIdx.x / 32) * kRows;
@@ -30,7 +31,7 @@ __global__ void __launch_bounds__(128)
   float sum[kSums];
 #pragma unroll
   for (int i = 0; i < kSums; ++i) sum[i] = 0.0f;
-#pragma unroll 2
+#pragma unroll kUnroll
   for (int k = lane; k < quads; k += 32) {
     float4 w[kRows];
 #pragma unroll

@@ -13,6 +13,40 @@ __global__ void __launch_bounds__(128) relu_in_place(float* data, int quads) {
   }
 }
 
+// output[i] = act(sum over p of parts[p][i] [+ output[i]]), in the order of the parts; a thread per
+// float4, `quads` of them in a part.
+__global__ void __launch_bounds__(128)
+    sum_parts(const float* __restrict__ parts, float* output, int quads, int count, int relu,
+              int accumulate) {
+  const int index = blockIdx.x * 128 + threadIdx.x;
+  if (index < quads) {
+    const float4* part = reinterpret_cast<const float4*>(parts) + index;
+    float4 sum = part[0];
+    for (int p = 1; p < count; ++p) {
+      const float4 next = part[p * quads];
+      sum.x += next.x;
+      sum.y += next.y;
+      sum.z += next.z;
+      sum.w += next.w;
+    }
+    float4* out = reinterpret_cast<float4*>(output) + index;
+    if (accumulate != 0) {
+      const float4 old = *out;
+      sum.x += old.x;
+      sum.y += old.y;
+      sum.z += old.z;
+      sum.w += old.w;
+    }
+    if (relu != 0) {
+      sum.x = sum.x > 0.0f ? sum.x : 0.0f;
+      sum.y = sum.y > 0.0f ? sum.y : 0.0f;
+      sum.z = sum.z > 0.0f ? sum.z : 0.0f;
+      sum.w = sum.w > 0.0f ? sum.w : 0.0f;
+    }
+    *out = sum;
+  }
+}
+
 // Local response norm across Size neighbouring channels, exponent 3/4; a thread per element.
 //     output = input / (1 + alpha / Size * sum of squares) ^ (3/4)
 template <int Size>
