@@ -1,11 +1,12 @@
 """Opens many sessions of a tenth of a second in a small world, one policy after the other.
 
-``python -m tests.gpu.cycled SESSIONS``; what a benchmark does, without its figures.
+``python -m tests.gpu.cycled SESSIONS [POLICY,...]``; what a benchmark does, without its figures.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 
 from miriam import devices, models
@@ -18,7 +19,7 @@ POLICIES = ("multistream", "partition", "vacate", "miriam", "gate", "multistream
 SESSION_S = 0.1
 
 
-def main(sessions: int) -> None:
+def main(sessions: int, policies: Sequence[str]) -> None:
     """Open so many sessions, each loaded until it is closed."""
     device = devices.get("cuda:0:32")
     pictures = [models.example_input(name, 0) for name in NETWORKS]
@@ -33,11 +34,11 @@ def main(sessions: int) -> None:
         for number, name in enumerate(NETWORKS)
     ]
     for number in range(sessions):
-        policy = POLICIES[number % len(POLICIES)]
+        policy = policies[number % len(policies)]
         print(number, policy, flush=True)
         with closing(device.open(tasks, get(policy))) as session:
             Loop(session, tasks, lambda task, _: pictures[task]).run(SESSION_S)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), sys.argv[2].split(",") if sys.argv[2:] else POLICIES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from miriam import devices, models
 from miriam.coordinator import (
     CLOSED,
     ORDERED,
@@ -28,6 +30,7 @@ from miriam.coordinator import (
 from miriam.coordinator.policies import get
 from miriam.coordinator.policy import Snapshot
 from miriam.devices.contract import Completion
+from miriam.devices.observe import Observer
 from miriam.devices.sim.device import SimDevice
 from miriam.devices.sim.session import SimSession
 from miriam.errors import UsageError
@@ -319,3 +322,36 @@ def test_steps_that_share_a_grant_all_make_progress(
         session.submit(1, 20_000)
     done = collect(session, in_flight)
     assert [c.task for c in done] == [1] * in_flight
+
+
+class _Places(Observer):
+    """How many blocks were seen on how many SMs."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, int]] = []
+
+    def ran(
+        self,
+        launch: int,
+        sms: Sequence[int],
+        blocks: Sequence[tuple[int, int]],
+        began_ns: float,
+        ended_ns: float,
+    ) -> None:
+        self.seen.append((sum(count for _, count in blocks), len(sms)))
+
+
+def test_every_place_has_a_logical_block() -> None:
+    """Where a persistent block gets none when it begins, because others have, it leaves."""
+    device, watch = devices.get("sim:orin"), _Places()
+    tasks = [
+        Task("critical", models.load("alexnet", device.gpu.arch), critical=True),
+        Task("normal", models.load("cifarnet", device.gpu.arch), in_flight=4),
+    ]
+    with closing(device.open(tasks, get("miriam"), (watch,))) as session:
+        for task in (0, 1, 1, 1, 1):
+            session.submit(task, 0)
+        while session.now_ns < 6_000_000:
+            for done in session.advance(6_000_000):
+                session.submit(done.task, session.now_ns)
+    assert all(blocks and not blocks % sms for blocks, sms in watch.seen)
