@@ -22,7 +22,10 @@ _STOP_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """A running daemon; ``environment``: what makes a process its client."""
+    """A running daemon; ``environment``: what makes a process its client.
+
+    Without CUDA_VISIBLE_DEVICES: the daemon goes by it, and numbers what its clients see anew.
+    """
 
     program: str
     folder: Path
@@ -70,7 +73,7 @@ def daemon() -> Iterator[Daemon]:
         for part in ("pipe", "log"):
             (folder / part).mkdir()
         environment = {
-            **os.environ,
+            **{k: v for k, v in os.environ.items() if k != "CUDA_VISIBLE_DEVICES"},
             "CUDA_MPS_PIPE_DIRECTORY": str(folder / "pipe"),
             "CUDA_MPS_LOG_DIRECTORY": str(folder / "log"),
         }
@@ -88,7 +91,7 @@ def _start(found: Daemon) -> None:
     with said.open("w") as file:
         done = subprocess.run(
             [found.program, "-d"],
-            env=found.environment,
+            env={**os.environ, **found.environment},
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=file,

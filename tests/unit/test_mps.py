@@ -104,6 +104,17 @@ def test_a_daemon_that_does_not_start_is_stopped_too_and_says_why(
     assert seen.read_text().split("\n")[1:] == ["quit", ""]
 
 
+def test_the_daemon_chooses_the_gpus_and_its_clients_count_them_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    start = f'echo "$CUDA_VISIBLE_DEVICES" > {tmp_path}/chosen'
+    _installed(tmp_path, monkeypatch, start)
+    with daemon() as service:
+        assert (tmp_path / "chosen").read_text() == "1\n"
+        assert "CUDA_VISIBLE_DEVICES" not in service.environment
+
+
 def test_without_mps_the_report_has_no_rows_and_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
