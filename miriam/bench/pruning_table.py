@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -20,11 +22,9 @@ def show(report: ShrinkReport, console: Console) -> None:
     shares.add_column("overhead", justify="right")
     shares.add_column("all rules", justify="right")
     for pair in report.pairs:
-        removed = [f"{share:.1%}" for share in pair.removed.values()]
-        shares.add_row(
-            pair.normal, pair.critical, f"{pair.full_space:.1e}", str(pair.candidates), *removed,
-            f"{pair.removed_jointly:.1%}",
-        )  # fmt: skip
+        removed = [f"{share:.1%}" for share in (*pair.removed.values(), pair.removed_jointly)]
+        full_space = _scientific(pair.full_space_log10)
+        shares.add_row(pair.normal, pair.critical, full_space, str(pair.candidates), *removed)
     tried = Table(
         title="Blocks of the normal kernel per us beside the critical one", box=SIMPLE_HEAD
     )
@@ -47,6 +47,11 @@ def show(report: ShrinkReport, console: Console) -> None:
         markup=False,
         highlight=False,
     )
+
+
+def _scientific(log10: float) -> str:
+    """A number that is too large for a float, from its logarithm."""
+    return f"{Decimal(10) ** Decimal(log10):.1e}"
 
 
 def _cell(choice: Choice | None) -> str:
