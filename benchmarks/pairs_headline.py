@@ -29,7 +29,8 @@ of {cells} cells (pair, world, gap); of policies as good as each other the simpl
 
 {counts}
 
-Median over the pairs of the critical network's p99 over alone, and H:
+Medians of the critical network's p99 over alone, and of H, over the pairs that were run under all
+of these policies:
 
 {table}
 
@@ -66,20 +67,24 @@ def _table(cells: dict[Cell, list[Row]]) -> Iterator[str]:
     yield f"| critical network | policy | {' | '.join(worlds)} |"
     yield f"|---|---|{'---|' * len(worlds)}"
     for gap_us in GAPS_US:
+        places = [
+            _whole([r for c, r in cells.items() if (c.gap_us, c.world) == (gap_us, w)])
+            for w in worlds
+        ]
+        pairs = " | ".join(str(len(place)) for place in places)
+        yield f"| {gap_text(gap_us)} | (pairs) | {pairs} |"
         for policy in POLICIES:
-            shown = [
-                [
-                    row
-                    for cell, rows in cells.items()
-                    if (cell.gap_us, cell.world) == (gap_us, world)
-                    for row in rows
-                    if row.policy == policy and row.placed
-                ]
-                for world in worlds
-            ]
+            shown = [[row[policy] for row in place if policy in row] for place in places]
             if any(shown):
                 line = " | ".join(map(_median, shown))
                 yield f"| {gap_text(gap_us)} | {policy} | {line} |"
+
+
+def _whole(cells: Sequence[Sequence[Row]]) -> list[dict[str, Row]]:
+    """Of one place, by policy, the rows of the pairs that have all policies which any pair has."""
+    found = [{r.policy: r for r in rows if r.policy in POLICIES and r.placed} for rows in cells]
+    known = {policy for rows in found for policy in rows}
+    return [rows for rows in found if set(rows) == known]
 
 
 def _median(rows: Sequence[Row]) -> str:

@@ -74,8 +74,8 @@ run.
   for policies that let some of it run beside some critical steps, or do not make it leave. A normal
   request that begins meanwhile has nothing to leave, and does not count.
 - A world of k SMs is a green context of k SMs, for both networks.
-- *drift*: largest median alone / smallest - 1 over the rounds of a cell. Where it is above 5 %,
-  differences of that size mean nothing.
+- *drift*: largest median latency alone / smallest - 1 over the rounds of a cell, the Python loop
+  included. Where it is above 5 %, differences of that size mean nothing.
 """
 MPS = """- `mps`: two processes under the Multi-Process Service, the critical one with client
   priority 0, the normal one with 1; no other control. Rows in worlds that are active thread
@@ -99,7 +99,7 @@ COLUMNS = (
     "verified",
     "frontier",
 )
-RUN = """| file | GPU | driver | CUDA | date | SM clock, MHz | Miriam | rows |
+RUN = """| file | GPU | driver | CUDA | date | SM clock when written, MHz | Miriam | rows |
 |---|---|---|---|---|---|---|---|"""
 
 

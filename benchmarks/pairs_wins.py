@@ -10,6 +10,7 @@ from benchmarks.pairs_rows import Cell, Row, floor, frontier
 BOUNDS = (1.1, 1.2, 1.5)
 SAME = 0.01
 SIMPLER = ("multistream", "gate", "partition", "mps")
+DRIFT = 0.05
 NAMED = 1.2
 """The bound for which cells are named at the top."""
 
@@ -75,11 +76,23 @@ def who_wins(cells: dict[Cell, list[Row]]) -> Iterator[str]:
         yield f"| {' | '.join([*place, str(len(here)), *_counts(here)])} |"
     if len({(cell.world, cell.gap) for cell in cells}) > 1:
         yield f"| all | all | {len(cells)} | {' | '.join(_counts(list(cells.values())))} |"
+    yield ""
+    yield _doubts(list(cells.values()))
     yield f"\nThe cells for {NAMED:g} x alone:\n"
     for kind, title in KINDS.items():
         here = {cell: rows for cell, rows in cells.items() if winner(rows, NAMED) == kind}
         names = _policies(here.values()) if kind == "other" else _names(here)
         yield f"- {title}: {names or 'nowhere'}."
+
+
+def _doubts(cells: Sequence[Sequence[Row]]) -> str:
+    drifting = sum(any((row.drift or 0.0) > DRIFT for row in rows) for rows in cells)
+    counts = [row.n for rows in cells for row in rows]
+    return (
+        f"Rows have {min(counts)} to {max(counts)} critical requests, and in {drifting} of "
+        f"{len(cells)} cells the latency alone drifted by more than {DRIFT:.0%} from round to "
+        "round: a difference of some hundredths decides nothing."
+    )
 
 
 def each_cell(cells: dict[Cell, list[Row]]) -> Iterator[str]:

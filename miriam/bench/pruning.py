@@ -85,8 +85,8 @@ class PairReport:
     """A network's kernels beside a critical network's.
 
     ``full_space_log10``: of the number of schedules of all kernels together (any grid, any block
-    size), which no float holds for ResNet-50. ``candidates`` of the slicing plan, and the share that
-    each rule alone and all together remove.
+    size), which no float holds for ResNet-50. ``candidates`` of the slicing plan, and the share
+    that each rule alone and all together remove.
     """
 
     critical: str

@@ -103,7 +103,10 @@ class Builder:
         return View(name, shape)
 
     def workspace(self, size: int) -> View:
-        """``size`` elements for what the next step reads at once; all steps share the buffer."""
+        """``size`` elements for what the next step reads at once; all steps share the buffer.
+
+        Steps of a request run one after the other, and each request in flight has its own buffers.
+        """
         self._workspace = max(self._workspace, size)
         return View("workspace", (size,))
 

@@ -43,7 +43,10 @@ def conv(x: View, out: View, tile: Tile, kernel: int, stride: int, accumulate: b
 
 
 def sum_parts(out: View, parts: int, accumulate: bool, blocks: int) -> Cost:
-    """Each part is read once, and the output written, or read as well."""
+    """Each part is read once, and the output written; where it accumulates, read as well.
+
+    All of it counts as DRAM traffic, too much for an L2 that holds the parts.
+    """
     moved_bytes = (parts + 1 + accumulate) * out.bytes / blocks
     return Cost((parts + accumulate) * out.size / blocks, moved_bytes, moved_bytes)
 

@@ -41,6 +41,9 @@ def conv(
     pixels = rows * columns
     tile = choose_tile(channels, pixels)
     parts, share = tile.parts(depth * kernel * kernel)
+    if out.size % 4 or out.offset % 4:
+        # What adds the parts up does so by fours.
+        parts, share = 1, parts * share
     vector = "true" if depth * kernel * kernel % 4 == 0 else "false"
     launch = Launch(
         f"conv2d<{kernel}, {stride}, {tile.m}, {tile.n}, {tile.thread_m}, {vector}>",
