@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 
+from miriam import __version__
 from miriam.devices.cuda.driver import driver_version
 from miriam.devices.cuda.world import gpu
 
 _PACKAGES = (
-    *("miriam-gpu", "cuda-bindings", "nvidia-cuda-nvrtc", "numpy"),
+    *("cuda-bindings", "nvidia-cuda-nvrtc", "numpy"),
     *("torch", "torchvision", "nvidia-cudnn-cu13", "nvidia-cublas"),
 )
 _ASKED = ("driver_version", "clocks.sm", "clocks.mem", "clocks.max.sm", "clocks.max.mem")
@@ -35,7 +36,11 @@ def about(ordinal: int) -> About:
     return About(
         gpu=gpu(ordinal).name,
         driver={"name": asked.pop("driver_version"), "cuda": driver_version()},
-        versions={name: found for name in _PACKAGES if (found := _version(name))},
+        # Its own also where it was not installed, but put on the path.
+        versions={
+            "miriam-gpu": __version__,
+            **{name: found for name in _PACKAGES if (found := _version(name))},
+        },
         date=date.today().isoformat(),
         clocks=asked,
     )
