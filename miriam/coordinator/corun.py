@@ -56,12 +56,14 @@ class Candidate:
 
     ``slowdown``: the 99th percentile (simulated: the 95th) of a critical request's service / the
     same under the first candidate, of several critical tasks the largest. ``gain``: the normal work
-    done, in ns of its time alone per ns.
+    done beside closed loops of critical requests, in ns of its time alone per ns; ``idle_gain``:
+    the same while no critical request runs.
     """
 
     plan: Plan
     slowdown: float
     gain: float
+    idle_gain: float = 1.0
 
 
 @runtime_checkable

@@ -5,7 +5,7 @@ Every task runs in a closed loop, each time on the same inputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from math import inf
@@ -129,15 +129,15 @@ def tried(
     for plan in plans:
         work = _Work(mix) if by_step else None
         with closing(opened(Given(plan), (work,) if work else ())) as session:
-            _submit_all(session, mix, inputs)
+            trial = _Trial(session, mix, length, inputs, work)
             requests = warm_up_requests(mix, plan)
             begin = replace(length, requests=requests, shortest_ns=0, longest_ns=warm_up_ns)
-            _loop(session, mix, begin, inputs)
-            seen.append(_run(session, mix, length, inputs, work))
-    first, _ = seen[0]
+            trial.begin(begin)
+            seen.append((*trial.run(), trial.idle()))
+    first, _, _ = seen[0]
     return tuple(
-        Candidate(plan, max(map(_over, services_ns, first)), gain)
-        for plan, (services_ns, gain) in zip(plans, seen, strict=True)
+        Candidate(plan, max(map(_over, services_ns, first)), gain, idle_gain)
+        for plan, (services_ns, gain, idle_gain) in zip(plans, seen, strict=True)
     )
 
 
@@ -146,42 +146,65 @@ def _over(service_ns: float, first_ns: float) -> float:
     return service_ns / first_ns if service_ns < inf else inf
 
 
-def _submit_all(session: Session, mix: Mix, inputs: Sequence[Arrays | None]) -> None:
-    for number, task in enumerate(mix.tasks):
-        for _ in range(task.in_flight):
-            session.submit(number, session.now_ns, inputs[number])
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A session in which a plan is tried."""
 
+    session: Session
+    mix: Mix
+    length: Length
+    inputs: Sequence[Arrays | None]
+    work: _Work | None
 
-def _run(
-    session: Session,
-    mix: Mix,
-    length: Length,
-    inputs: Sequence[Arrays | None],
-    work: _Work | None,
-) -> tuple[list[float], float]:
-    """The percentile of each critical task's service, ns, and the normal work done per ns.
+    def begin(self, length: Length) -> None:
+        """All requests that may be in flight, again and again, for ``length``."""
+        for number, task in enumerate(self.mix.tasks):
+            for _ in range(task.in_flight):
+                self._submit(number)
+        self._loop(length, range(len(self.mix.tasks)))
 
-    Of a task of which no request ended the service is infinite.
-    """
-    began_ns, before_ns = session.now_ns, work.done_ns if work else 0
-    done = _loop(session, mix, length, inputs)
-    requests_ns = sum(len(done[n]) * sum(mix.step_ns[n]) for n in mix.normal)
-    work_ns = work.done_ns - before_ns if work else requests_ns
-    services = [[d.finish_ns - d.start_ns for d in done[c]] for c in mix.critical]
-    return (
-        [float(np.percentile(taken, length.percentile)) if taken else inf for taken in services],
-        work_ns / (session.now_ns - began_ns),
-    )
+    def run(self) -> tuple[list[float], float]:
+        """The percentile of each critical task's service, ns, and the normal work done per ns.
 
+        Of a task of which no request ended the service is infinite.
+        """
+        done, gain = self._gain(self.length, range(len(self.mix.tasks)))
+        services = [[d.finish_ns - d.start_ns for d in done[c]] for c in self.mix.critical]
+        percentile = self.length.percentile
+        return [float(np.percentile(s, percentile)) if s else inf for s in services], gain
 
-def _loop(
-    session: Session, mix: Mix, length: Length, inputs: Sequence[Arrays | None]
-) -> list[list[Completion]]:
-    """Hand in each request anew when it has ended; what ended, by task."""
-    began_ns = session.now_ns
-    done: list[list[Completion]] = [[] for _ in mix.tasks]
-    while length.goes_on(session.now_ns - began_ns, [len(done[c]) for c in mix.critical]):
-        for completion in session.advance(began_ns + length.longest_ns):
-            done[completion.task].append(completion)
-            session.submit(completion.task, session.now_ns, inputs[completion.task])
-    return done
+    def idle(self) -> float:
+        """The normal work done per ns once no critical request runs any more."""
+        session, normal = self.session, self.mix.normal
+        left = sum(self.mix.tasks[c].in_flight for c in self.mix.critical)
+        until_ns = session.now_ns + self.length.longest_ns
+        while left and session.now_ns < until_ns:
+            for completion in session.advance(until_ns):
+                if completion.task in normal:
+                    self._submit(completion.task)
+                else:
+                    left -= 1
+        return self._gain(replace(self.length, requests=0), normal)[1]
+
+    def _gain(self, length: Length, tasks: Collection[int]) -> tuple[list[list[Completion]], float]:
+        """What ended, by task, and the normal work done per ns."""
+        session, work = self.session, self.work
+        began_ns, before_ns = session.now_ns, work.done_ns if work else 0
+        done = self._loop(length, tasks)
+        requests_ns = sum(len(done[n]) * sum(self.mix.step_ns[n]) for n in self.mix.normal)
+        work_ns = work.done_ns - before_ns if work else requests_ns
+        return done, work_ns / max(1, session.now_ns - began_ns)
+
+    def _loop(self, length: Length, tasks: Collection[int]) -> list[list[Completion]]:
+        """Hand in each request of ``tasks`` anew when it has ended; what ended, by task."""
+        session, began_ns = self.session, self.session.now_ns
+        done: list[list[Completion]] = [[] for _ in self.mix.tasks]
+        while length.goes_on(session.now_ns - began_ns, [len(done[c]) for c in self.mix.critical]):
+            for completion in session.advance(began_ns + length.longest_ns):
+                done[completion.task].append(completion)
+                if completion.task in tasks:
+                    self._submit(completion.task)
+        return done
+
+    def _submit(self, task: int) -> None:
+        self.session.submit(task, self.session.now_ns, self.inputs[task])

@@ -126,7 +126,7 @@ def test_candidates_lead_from_everything_held_to_everything_open() -> None:
 def test_plans_that_need_no_measurement_are_candidates_too() -> None:
     work = measured(mix([SHORT]), free)
     found = POLICY.candidates(work)
-    for name in ("multistream", "vacate:share=0.5", "vacate"):
+    for name in ("multistream", "vacate:share=0.5", "vacate", "partition"):
         assert get(name).plan(work) in found
 
 
@@ -202,8 +202,8 @@ def test_without_critical_tasks_there_is_one_candidate_with_levels_and_no_grants
     assert [step.level for step in plan.tasks[0].steps] == [Level.GATE, Level.GRANT]
 
 
-def tried(*shown: tuple[float, float]) -> Mix:
-    """Candidates of (slowdown, gain), told apart by their streams' priorities."""
+def tried(*shown: tuple[float, ...]) -> Mix:
+    """Candidates of (slowdown, gain, idle gain), told apart by their streams' priorities."""
     candidates = tuple(
         Candidate(Plan((TaskPlan(place, ()),)), *each) for place, each in enumerate(shown)
     )
@@ -225,6 +225,11 @@ def test_without_a_budget_only_what_costs_nothing_is_open() -> None:
 
 def test_of_candidates_that_bring_the_same_the_one_that_opens_least_is_taken() -> None:
     assert chosen(0.1, tried((1.0, 0.5), (1.0, 0.5), (0.9, 0.5))) == 0
+
+
+def test_what_is_held_while_no_critical_request_runs_counts_as_much() -> None:
+    assert chosen(0.1, tried((1.0, 0.4, 1.0), (1.05, 0.8, 0.7))) == 1
+    assert chosen(0.1, tried((1.0, 0.4, 1.0), (1.05, 0.8, 0.5))) == 0
 
 
 @given(

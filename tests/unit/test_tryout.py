@@ -73,6 +73,24 @@ def test_slowdowns_are_over_the_first_plan() -> None:
     assert shown(10, 12, 5) == [1.0, pytest.approx(1.2), 0.5]
 
 
+def test_the_idle_gain_is_what_normal_work_does_while_no_critical_request_runs() -> None:
+    """10 us of work alone in 20 us beside critical requests, in 12 us once the last has ended."""
+
+    class Slower(Clockwork):
+        def submit(self, task: int, arrival_ns: int, inputs: Arrays | None = None) -> int:
+            beside = task == 0 or any(other == 0 for _, other, _ in self._ends)
+            self._takes_ns = (30 * US, (20 if beside else 12) * US)
+            return super().submit(task, arrival_ns, inputs)
+
+    def opened(policy: Policy, observers: Sequence[Observer]) -> Slower:
+        return Slower((0, 0))
+
+    length = Length(requests=20, shortest_ns=120 * US, longest_ns=10_000 * US, percentile=99)
+    found = tried(MIX, PLANS, opened, length, [None, None], warm_up_ns=0, by_step=False)
+    assert [candidate.gain for candidate in found] == [pytest.approx(0.5, rel=0.1)] * 2
+    assert [candidate.idle_gain for candidate in found] == [pytest.approx(10 / 12, rel=0.1)] * 2
+
+
 def test_a_plan_under_which_no_critical_request_ended_keeps_to_no_budget() -> None:
     assert shown(60, 150) == [1.0, float("inf")]
     assert shown(150, 150) == [float("inf")] * 2

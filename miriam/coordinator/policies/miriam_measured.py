@@ -5,9 +5,9 @@ steps behind one gate) beside a critical one, under a few grants, and measures s
 how much slower the one gets and how far the other comes (corun.py). Plans are made of that which
 let normal work go on beside more and more segments, first where it costs least for what it gets
 done (budget.py). Each is tried with all tasks, and of those that keep to ``budget`` the one counts
-under which most gets done. The design space is that of arXiv 2307.04339 (section 2), pruned
-further: what a grant costs depends on caches, queues and bandwidth as much as on the places that
-Eq. 2 counts.
+under which most gets done, beside critical requests and between them. The design space is that of
+arXiv 2307.04339 (section 2), pruned further: what a grant costs depends on caches, queues and
+bandwidth as much as on the places that Eq. 2 counts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from miriam.coordinator.plan import (
     StepPlan,
     TaskPlan,
 )
-from miriam.coordinator.policies import multistream, vacate
+from miriam.coordinator.policies import multistream, partition, vacate
 from miriam.coordinator.policy import Policy, Snapshot, Waiting, admit_in_flight
 from miriam.coordinator.split import split
 from miriam.coordinator.task import Mix, Steps
@@ -51,11 +51,10 @@ room for costs in whole parts."""
 
 OTHERS: tuple[Policy, ...] = (
     multistream.MultiStream(),
-    vacate.Vacate(share=0.5),
-    vacate.Vacate(share=0.75),
+    *(vacate.Vacate(share=share) for share in (0.5, 0.75)),
+    *(partition.Partition(share=share) for share in (0.5, 0.75)),
 )
-"""Where a plan that needs no measurement is the best one, it is tried as well. Not `partition`: in
-closed loops it may look best, and it holds normal work while no critical request runs."""
+"""Where a plan that needs no measurement is the best one, it is tried as well."""
 
 CRITICAL_SHARE = 0.75
 """Share of the SMs that confined normal work leaves alone, as under `vacate`."""
@@ -136,7 +135,8 @@ class MiriamMeasured:
             )
         held = mix.candidates[0]
         kept = [c for c in mix.candidates if c.slowdown <= 1 + self.budget]
-        return max(kept, key=lambda c: c.gain, default=held).plan
+        # How often critical requests come nobody knows: both gains count the same.
+        return max(kept, key=lambda c: c.gain + c.idle_gain, default=held).plan
 
     def _opening(self, mix: Mix, opening: _Opening) -> Plan:
         grants = {(c, n): self._table(mix, c, n, opening) for c in mix.critical for n in mix.normal}
