@@ -86,6 +86,11 @@ class Step:
     output: str
     rigid: str | None = None
 
+    @property
+    def alike(self) -> tuple[object, ...]:
+        """The same for steps that do the same on other buffers: how much of it, numbers may say."""
+        return self.kernel, tuple(arg for arg in self.args if isinstance(arg, Scalar))
+
 
 @dataclass(frozen=True, slots=True)
 class Program:

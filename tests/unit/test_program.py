@@ -19,6 +19,7 @@ from miriam.kernels import (
     Step,
     Variant,
 )
+from miriam.models import load
 
 ORIGINAL = Variant(256, Resources(32, 2_048))
 HALF = Variant(128, Resources(40, 2_048), fold=2)
@@ -87,6 +88,15 @@ def test_program_finds_buffers() -> None:
     assert PROGRAM.named("scratch") == ()
     with pytest.raises(KeyError, match="nothing"):
         PROGRAM.buffer("nothing")
+
+
+def test_steps_are_alike_that_do_the_same_on_other_buffers() -> None:
+    """AlexNet's first dense layers have one grid, and sums of 9,216 and of 4,096."""
+    other = replace(STEP, name="pool", args=(Pointer("y"), Pointer("x"), Scalar(192)), output="x")
+    assert other.alike == STEP.alike
+    assert replace(STEP, args=(Pointer("x"), Pointer("y", 9), Scalar(96))).alike != STEP.alike
+    first, second = (s for s in load("alexnet").steps if s.name in ("classifier.1", "classifier.4"))
+    assert first.kernel == second.kernel and first.alike != second.alike
 
 
 def test_program_needs_steps() -> None:

@@ -34,7 +34,7 @@ from miriam.devices.cuda.profile import StepProfile, resident_blocks
 from miriam.devices.cuda.words import OPEN, SM_WORDS, Row, sm_set
 from miriam.devices.cuda.world import World
 from miriam.elastic.launch import Control
-from miriam.kernels import Program, Scalar, Step
+from miriam.kernels import Program, Step
 
 SLOWEST = 2.5
 """Beside others a critical request is expected to take at most so many times as long."""
@@ -89,12 +89,8 @@ def _key(
 ) -> _Key:
     critical, normal = programs
     chosen = normal.steps[slice(*unit)]
-    return tuple(map(_alike, critical.steps)), ranges, tuple(map(_alike, chosen)), grant
-
-
-def _alike(step: Step) -> _Key:
-    """Steps for which this is the same do the same: how much of it, numbers may say."""
-    return step.kernel, tuple(argument for argument in step.args if isinstance(argument, Scalar))
+    first, second = (tuple(step.alike for step in steps) for steps in (critical.steps, chosen))
+    return first, ranges, second, grant
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,20 +43,19 @@ class Profiler:
         self._world, self._kernels = world, kernels
 
     def profile(self, program: Program) -> tuple[StepProfile, ...]:
-        """The profile of each step of ``program``; equal steps are measured once."""
+        """The profile of each step of ``program``; steps that are alike are measured once."""
         self._world.enter()
         memory = Memory()
         weights = {b.name: memory.device(b.bytes) for b in program.named("weight")}
         buffers = Buffers(program, weights, memory)
         stream = self._world.stream(0)
         counters = memory.device(4 * REPEATS)
-        known: dict[tuple[KernelSpec, int], StepProfile] = {}
+        known: dict[tuple[object, ...], StepProfile] = {}
         found = []
         for step in program.steps:
-            key = step.kernel, len(step.args)
-            if key not in known:
-                known[key] = self._step(step, buffers, stream, counters)
-            found.append(known[key])
+            if step.alike not in known:
+                known[step.alike] = self._step(step, buffers, stream, counters)
+            found.append(known[step.alike])
         ask(driver.cuStreamDestroy(stream))
         memory.free()
         return tuple(found)
