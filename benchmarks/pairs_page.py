@@ -49,8 +49,7 @@ hollow marks at the bottom are the pairs' floors.
 
 All policies of a cell take turns in one process (`mps` in two), and each network was measured alone
 before, between and after. `python -m benchmarks.pairs_page` writes this page and its charts from
-the reports below, made by the commands at its end; no sentence on it was written by hand after the
-run.
+the reports below, made by the commands at its end; all that judges is counted from their rows.
 
 {runs}
 

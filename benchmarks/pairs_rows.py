@@ -136,7 +136,8 @@ def load(paths: Iterable[Path]) -> Merged:
             continue
         if report["schema"] != "miriam.bench/1" or report["simulated"]:
             raise SystemExit(f"{path}: a report of a run on a GPU is wanted, schema miriam.bench/1")
-        kept = [entry for entry in report["rows"] if entry["world"] not in _elsewhere(report)]
+        elsewhere = _elsewhere(report)
+        kept = [entry for entry in report["rows"] if entry["world"] not in elsewhere]
         reports.append({**report, "file": path.name, "rows": kept})
         for entry in kept:
             if "solo_service_p99_us" not in entry["critical"]:

@@ -1,6 +1,6 @@
 """Tries plans with all tasks of a mix, for a policy that chooses by what it sees.
 
-Every task runs in a closed loop, each time on the same inputs.
+Every task runs in a closed loop, each time on the same inputs; in the end the normal ones alone.
 """
 
 from __future__ import annotations

@@ -16,8 +16,10 @@ from miriam.models.tiles import Tile, ceil_div
 _FUNCTION_FLOP = 10
 
 
-def conv(x: View, out: View, tile: Tile, kernel: int, stride: int, accumulate: bool) -> Cost:
-    """Every slice of k is a full tile product; the last of several parts may have fewer.
+def conv(
+    x: View, out: View, tile: Tile, kernel: int, stride: int, parts: int, accumulate: bool
+) -> Cost:
+    """Every slice of k is a full tile product; the last of several ``parts`` may have fewer.
 
     L2: the tile's rows of weights, its patch of the input and its outputs. Taps of one channel
     that fall on the same input element are a few instructions apart, so L1 serves all but one;
@@ -27,7 +29,6 @@ def conv(x: View, out: View, tile: Tile, kernel: int, stride: int, accumulate: b
     out_channels, out_height, out_width = out.shape
     pixels = out_height * out_width
     depth = channels * kernel * kernel
-    parts, _ = tile.parts(depth)
     blocks = tile.blocks(out_channels, pixels) * parts
     flop = 2.0 * tile.m * tile.n * ceil_div(depth, tile.slice) * tile.slice / parts
     covered = min(tile.n, pixels)

@@ -50,7 +50,7 @@ def conv(
         "conv.cu",
         Dim3(ceil_div(pixels, tile.n), ceil_div(channels, tile.m), parts),
         128,
-        costs.conv(x, out, tile, kernel, stride, accumulate),
+        costs.conv(x, out, tile, kernel, stride, parts, accumulate),
     )
     weight = net.weight(f"{name}.weight", channels, depth, kernel, kernel)
     bias = net.weight(f"{name}.bias", channels)

@@ -15,9 +15,7 @@ _PADDING_ALLOWED = 1.4
 PART_FLOP = 1.6e6
 """About what a block does: where there is more, several share the sum out, however many blocks
 there are already. Normal work leaves when its blocks end, so a longer sum is to mean more blocks,
-not longer ones. Simulated, against whole sums: on `sim:orin`, `sim:xavier` and 16 SMs of an H200
-networks take 0.97 to 1.03 of their time, on all of its SMs 0.48 to 0.92, and blocks 0.25 to 0.75.
-Parts of 1.2e6 shorten blocks by another fifth, and ResNet-50 on `sim:orin` then takes 1.05."""
+not longer ones. What this and other sizes bring in the simulator: docs/results/conv-parts.md."""
 
 
 def ceil_div(value: int, unit: int) -> int:

@@ -48,8 +48,9 @@ EDGE = pytest.mark.parametrize("gpu", ["rtx2060", "xavier"])
 
 @EDGE
 def test_miriam_disturbs_the_critical_network_far_less_than_multistream(gpu: str) -> None:
-    assert overhead(gpu, "miriam") <= 1.28
+    assert overhead(gpu, "miriam") <= 1.05
     assert overhead(gpu, "multistream") - 1 > 2 * (overhead(gpu, "miriam") - 1)
+    # 1.048 on the RTX 2060: with sums in parts AlexNet has more blocks, and CifarNet gets less.
     assert overhead(gpu, "multistream") > 1.04
 
 

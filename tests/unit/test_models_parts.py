@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,9 +11,11 @@ from hypothesis import strategies as st
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from benchmarks.conv_parts import figures, parts_of
+from miriam import devices
 from miriam.devices.host import Host
 from miriam.kernels import Program, Resources
-from miriam.models import tiles
+from miriam.models import load, tiles
 from miriam.models.builder import Builder
 from miriam.models.layers import conv
 from miriam.models.measured import Needs
@@ -28,6 +32,19 @@ def test_every_slice_is_in_one_part_and_no_part_is_empty(tile: Tile, depth: int)
     parts, share = tile.parts(depth)
     slices = ceil_div(depth, tile.slice)
     assert (parts - 1) * share < slices <= parts * share
+
+
+def test_the_page_of_parts_compares_networks_and_leaves_them_as_they_are() -> None:
+    def names() -> set[str]:
+        return {step.name for step in load("alexnet").steps}
+
+    used = names()
+    assert "features.3.parts" in used
+    with parts_of(inf):
+        assert not any(name.endswith(".parts") for name in names())
+    assert names() == used
+    request, _, block = figures(devices.get("sim:orin"), load("cifarnet")).partition(" | ")
+    assert float(request) > float(block.split()[0]) > 0
 
 
 def network(outputs: int, *, accumulate: bool = False, first: int = 0) -> Program:
