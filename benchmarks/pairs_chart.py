@@ -59,7 +59,7 @@ def overhead_against_rate(cells: dict[Cell, list[Row]], source: str, *, tail: bo
 
 
 def _panel(axes: Axes, cells: dict[Cell, list[Row]], pairs: Sequence[str], tail: bool) -> None:
-    overheads = []
+    overheads: list[float] = []
     for cell, rows in cells.items():
         best = frontier(rows, tail=tail)
         line = [row.service(tail=tail) for row in best], [row.H for row in best]

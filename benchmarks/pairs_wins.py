@@ -72,8 +72,8 @@ def who_wins(cells: dict[Cell, list[Row]]) -> Iterator[str]:
         bounds=" / ".join(f"{bound:g}" for bound in BOUNDS),
     )
     for place in dict.fromkeys((cell.world, cell.gap) for cell in cells):
-        here = [rows for cell, rows in cells.items() if (cell.world, cell.gap) == place]
-        yield f"| {' | '.join([*place, str(len(here)), *_counts(here)])} |"
+        those = [rows for cell, rows in cells.items() if (cell.world, cell.gap) == place]
+        yield f"| {' | '.join([*place, str(len(those)), *_counts(those)])} |"
     if len({(cell.world, cell.gap) for cell in cells}) > 1:
         yield f"| all | all | {len(cells)} | {' | '.join(_counts(list(cells.values())))} |"
     yield ""

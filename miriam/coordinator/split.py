@@ -10,15 +10,19 @@ Range = tuple[int, int]
 
 
 def split(gpu: GpuSpec, share: float) -> tuple[Range, Range]:
-    """The first ``share`` of the SMs, rounded, and the rest; each has at least one.
+    """The first ``share`` of the SMs, rounded to whole groups, and the rest; each has a group.
 
-    UsageError for a share outside 0 to 1 and for a GPU with one SM.
+    UsageError for a share outside 0 to 1 and for a GPU with one group of SMs.
     """
     if not 0 < share < 1:
         raise UsageError("share of the SMs", "between 0 and 1", share)
-    if gpu.sms < 2:
+    group = gpu.sm_group
+    if gpu.sm_groups < 2:
         raise UsageError(
-            f"GPU {gpu.name} SMs", "at least 2 to be split", gpu.sms, "choose another policy"
+            f"GPU {gpu.name} SMs",
+            f"at least {2 * group} to be split",
+            gpu.sms,
+            "choose another policy",
         )
-    first = min(max(1, round(share * gpu.sms)), gpu.sms - 1)
+    first = group * min(max(1, round(share * gpu.sms / group)), gpu.sm_groups - 1)
     return (0, first), (first, gpu.sms)

@@ -45,12 +45,21 @@ ARCHITECTURES: dict[str, SmLimits] = {
 
 @dataclass(frozen=True, slots=True)
 class GpuSpec:
-    """A GPU as a policy sees it: name, architecture, SMs, DRAM bandwidth (0: unknown)."""
+    """A GPU as a policy sees it: name, architecture, SMs, DRAM bandwidth (0: unknown).
+
+    ``sm_group``: how many SMs can only be given to a task together.
+    """
 
     name: str
     arch: str
     sms: int
     dram_gbps: float = 0.0
+    sm_group: int = 1
+
+    @property
+    def sm_groups(self) -> int:
+        """How many tasks could have SMs of their own."""
+        return self.sms // self.sm_group
 
     @property
     def limits(self) -> SmLimits:

@@ -107,6 +107,17 @@ def test_trials_are_every_segment_with_every_unit_and_grant() -> None:
     assert long == {UNLIMITED, confined, *(Grant(n, 256, ahead=True) for n in (4, 2, 1))}
 
 
+def test_sms_are_given_in_whole_groups_or_not_at_all() -> None:
+    def ranges(group: int) -> set[object]:
+        work = replace(mix([SHORT, LONG]), gpu=replace(GPU, sm_group=group))
+        candidates = POLICY.candidates(measured(work, free))
+        return {task.sms for plan in candidates for task in plan.tasks}
+
+    assert ranges(1) == {None, (0, 2), (2, 4), (0, 3), (3, 4)}
+    assert ranges(2) == {None, (0, 2), (2, 4)}
+    assert ranges(4) == {None}
+
+
 def test_a_grant_is_never_for_all_blocks() -> None:
     trials = POLICY.trials(mix([(2, 40)]), 0, 1)
     assert {trial.grant.blocks for trial in trials} == {UNLIMITED.blocks, 1}

@@ -35,6 +35,13 @@ def test_both_sides_have_an_sm_and_share_none(sms: int, share: float) -> None:
     assert first == 0 < border == again < end == sms
 
 
+@given(st.integers(16, 200), st.floats(0.01, 0.99), st.sampled_from([2, 4, 8]))
+def test_both_sides_have_whole_groups(sms: int, share: float, group: int) -> None:
+    (first, border), (again, end) = split(replace(gpu(sms).spec, sm_group=group), share)
+    assert first == 0 < border == again < end == sms
+    assert border % group == 0 and end - border >= group
+
+
 def test_half_is_the_default_of_a_static_split() -> None:
     plan = get("partition").plan(mix(8))
     assert [task.sms for task in plan.tasks] == [(0, 4), (4, 8)]
@@ -46,6 +53,9 @@ def test_half_is_the_default_of_a_static_split() -> None:
 def test_one_sm_can_not_be_split(policy: str) -> None:
     with pytest.raises(UsageError, match="GPU test SMs: at least 2 to be split, got 1"):
         get(policy).plan(mix(1))
+    grouped = replace(mix(8), gpu=replace(gpu(8).spec, sm_group=8))
+    with pytest.raises(UsageError, match="GPU test SMs: at least 16 to be split, got 8"):
+        get(policy).plan(grouped)
 
 
 def test_a_share_is_between_nothing_and_everything() -> None:

@@ -121,7 +121,7 @@ class MiriamMeasured:
         costs = [*((share, 0.0) for share in OF_REQUEST), *((0.0, share) for share in OF_ALL)]
         openings = [_Opening(*cost, sparing) for sparing in (False, True) for cost in costs]
         plans = [self._opening(mix, opening) for opening in (_Opening(), *openings)]
-        if mix.coruns and all(mix.coruns.values()) and mix.gpu.sms > 1:
+        if mix.coruns and all(mix.coruns.values()) and mix.gpu.sm_groups > 1:
             plans += [policy.plan(mix) for policy in OTHERS]
         return [plan for place, plan in enumerate(plans) if plan not in plans[:place]]
 
@@ -250,7 +250,7 @@ def _grants(
     yield UNLIMITED
     if not is_long(step_ns, unit):
         return
-    if gpu.sms > 1:
+    if gpu.sm_groups > 1:
         yield Grant(UNLIMITED.blocks, sms=split(gpu, CRITICAL_SHARE)[1])
     kernel = steps[first].kernel
     folds = 2 if step_ns[first] >= FOLDED_FROM_NS else 1

@@ -21,6 +21,7 @@ from miriam.devices.cuda.graphs import (
     record_critical,
     record_normal,
 )
+from miriam.devices.cuda.l2 import SetAside, look_through
 from miriam.devices.cuda.lane import Announcement, Lane
 from miriam.devices.cuda.memory import Memory, upload
 from miriam.devices.cuda.patience import drain, wait_for
@@ -28,7 +29,7 @@ from miriam.devices.cuda.profile import StepProfile, resident_blocks
 from miriam.devices.cuda.rows import RowWrites, Table
 from miriam.devices.cuda.waits import Waits
 from miriam.devices.cuda.words import Layout
-from miriam.devices.cuda.world import World
+from miriam.devices.cuda.world import World, may_run_at_once
 from miriam.errors import DeviceError, MissingCapabilityError, UsageError
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ class Stage:
         self._controls = self._make_controls(max(1, len(slots)))
         self._numbers = count()
         self._tables = {task: self._table(task, plans) for task in self._watched}
+        self._worlds = self._placed()
+        self._l2 = SetAside(device.world.gpu.handle)
         self.lanes = [self._lanes(task) for task in range(len(mix.tasks))]
         self.warp_ns = [self._warp_ns(task) for task in range(len(mix.tasks))]
         # Copies and fills of this thread's legacy stream, for which our streams do not wait.
@@ -146,7 +149,10 @@ class Stage:
                 captured.give_back()
         for stream in (self._side, *self._sides.values()):
             ask(driver.cuStreamDestroy(stream))
+        self._l2.give_back()
         self._memory.free()
+        for world in set(self._worlds):
+            world.close()
 
     def _make_controls(self, slots: int) -> Controls:
         idle = self._layout.idle()
@@ -179,11 +185,23 @@ class Stage:
             in_memory=costly and not self._timed and lanes + slots + STREAMS_BESIDE <= CONNECTIONS,
         )
 
+    def _placed(self) -> Sequence[World]:
+        """The world of each task; the session's for all where their own may not overlap."""
+        whole = self._device.world
+        ranges = {task.sms for task in self._plan.tasks}
+        parts = {sms: whole.part(*sms) if sms else whole for sms in ranges}
+        worlds = [parts[task.sms] for task in self._plan.tasks]
+        if may_run_at_once(worlds):
+            return worlds
+        for part in parts.values():
+            part.close()
+        return [whole] * len(worlds)
+
     def _lanes(self, task: int) -> list[Lane]:
-        work, plan = self._mix.tasks[task], self._plan.tasks[task]
-        world = self._device.world.part(*plan.sms) if plan.sms else self._device.world
+        work, plan, world = self._mix.tasks[task], self._plan.tasks[task], self._worlds[task]
         captured = self._device.captured_as(work.program)
-        weights = Weights(work.program, work.weights, self._memory).addresses
+        weights = Weights(work.program, work.weights, self._memory)
+        kept = self._l2.window(weights.address, weights.bytes) if work.critical else None
         # The most urgent tasks have the highest number before 0; equal ones share it.
         least = max(p.stream_priority for p in self._plan.tasks)
         table = self._tables.get(task)
@@ -191,12 +209,14 @@ class Stage:
         staging = Staging(STAGED_INPUTS, largest, self._memory)
         lanes = []
         for request in range(work.in_flight):
-            known = weights if captured is None else captured.addresses(request)
+            known = weights.addresses if captured is None else captured.addresses(request)
             buffers = Buffers(work.program, known, self._memory, staging)
             priority = plan.stream_priority - least
             side = self._side_stream(world, priority)
             lane = self.lane_type(work, world, priority, buffers, side, next(self._numbers))
             lanes.append(lane)
+            if kept is not None:
+                look_through(kept, lane.stream)
             if work.critical:
                 self._record_critical(lane, task, request, table)
             else:

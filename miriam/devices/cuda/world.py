@@ -1,13 +1,17 @@
 """Worlds: the whole GPU or some of its SMs, as a context with streams of its own.
 
 SMs are confined by green contexts (CUDA driver API, "Green Contexts"). The device is split once
-into groups of SMs, which contexts share: a split can not be split again.
+into groups of SMs, which contexts share: a split can not be split again. A context is there as long
+as it is used, and none that overlaps with it has work then (`may_run_at_once`).
 """
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -35,6 +39,7 @@ class Gpu:
     dram_gbps: float
     _groups: list[Any] | None = None
     _worlds: dict[tuple[int, int], World] = field(default_factory=dict)
+    known_ids: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def groups(self) -> list[Any]:
@@ -58,6 +63,17 @@ class Gpu:
         Ranges that touch stay apart. UsageError where no group is left, or beyond the last one.
         The numbers are not the hardware's: ``World.ids`` has those.
         """
+        place = self.rounded(first, stop)
+        if place not in self._worlds:
+            self._worlds[place] = self._confined(place, is_part=False)
+        return self._worlds[place]
+
+    def part(self, first: int, stop: int) -> World:
+        """As `world`, but the caller's own, to be closed."""
+        return self._confined(self.rounded(first, stop), is_part=True)
+
+    def rounded(self, first: int, stop: int) -> tuple[int, int]:
+        """The SMs that `world` would take."""
         size = self.group_sms
         low, high = round(first / size), min(round(stop / size), len(self.groups))
         if stop > self.sms or not 0 <= low < high:
@@ -66,24 +82,22 @@ class Gpu:
                 f"whole groups of {size}, up to {len(self.groups) * size}",
                 stop - first,
             )
-        if (low, high) not in self._worlds:
-            self._worlds[low, high] = self._confined(low, high)
-        return self._worlds[low, high]
+        return low * size, high * size
 
-    def _confined(self, low: int, high: int) -> World:
-        taken = self.groups[low:high]
+    def _confined(self, place: tuple[int, int], *, is_part: bool) -> World:
+        taken = self.groups[slice(*(sm // self.group_sms for sm in place))]
         description = ask(driver.cuDevResourceGenerateDesc(taken, len(taken)))
         flags = driver.CUgreenCtxCreate_flags.CU_GREEN_CTX_DEFAULT_STREAM
         green = ask(driver.cuGreenCtxCreate(description, self.handle, flags))
         context = ask(driver.cuCtxFromGreenCtx(green))
         sms = sum(group.sm.smCount for group in taken)
-        return World(self, context, green, sms, (low * self.group_sms, high * self.group_sms))
+        return World(self, context, green, sms, place, is_part)
 
     def spec(self, world: World) -> GpuSpec:
         """What policies plan for."""
         confined = world.sms < self.sms
         name = f"{self.name}:{world.sms}" if confined else self.name
-        return GpuSpec(name, self.arch, world.sms, self.dram_gbps)
+        return GpuSpec(name, self.arch, world.sms, self.dram_gbps, self.group_sms)
 
 
 @dataclass(eq=False)
@@ -91,6 +105,7 @@ class World:
     """Some SMs of a GPU: the context whose kernels run on them.
 
     ``sms``: how many they are. ``range``: which of the device's groups of SMs, as SM numbers.
+    ``is_part``: whether its context is given back when it is closed.
     """
 
     gpu: Gpu
@@ -98,22 +113,31 @@ class World:
     green: Any
     sms: int
     range: tuple[int, int]
-    _ids: tuple[int, ...] = ()
+    is_part: bool = False
 
     def enter(self) -> None:
         """Make this context the calling thread's."""
         ask(driver.cuCtxSetCurrent(self.context))
 
     def part(self, first: int, stop: int) -> World:
-        """SMs ``first`` to ``stop - 1`` of this world, as ``Gpu.world`` rounds them."""
-        if (first, stop) == (0, self.sms):
-            return self
+        """SMs ``first`` to ``stop - 1`` of this world, as ``Gpu.world`` rounds them; to be closed.
+
+        Itself where these are all of its own.
+        """
         base = self.range[0]
-        return self.gpu.world(base + first, base + stop)
+        if first == 0 and (stop == self.sms or self.gpu.rounded(base, base + stop) == self.range):
+            return self
+        return self.gpu.part(base + first, base + stop)
+
+    def close(self) -> None:
+        """Give a part back, of which nothing is left; nothing to do for a device's world."""
+        if self.is_part:
+            ask(driver.cuGreenCtxDestroy(self.green))
 
     def ids(self, where: Function) -> tuple[int, ...]:
         """The hardware's numbers of its SMs, found by ``where``, the kernel miriam_where."""
-        if not self._ids:
+        known = self.gpu.known_ids
+        if self.range not in known:
             before = ask(driver.cuCtxGetCurrent())
             self.enter()
             stream, memory = self.stream(0), Memory()
@@ -123,17 +147,26 @@ class World:
                 stream, (4 * self.sms, 1, 1), (512, 1, 1), [ctypes.c_void_p(seen), hold_ns]
             )
             drain(stream)
-            self._ids = tuple(map(int, np.flatnonzero(download(seen, _MOST_SMS, "uint32"))))
+            known[self.range] = tuple(map(int, np.flatnonzero(download(seen, _MOST_SMS, "uint32"))))
             memory.free()
             ask(driver.cuStreamDestroy(stream))
             ask(driver.cuCtxSetCurrent(before))
-        return self._ids
+        return known[self.range]
 
     def ids_of(self, first: int, stop: int, where: Function) -> tuple[int, ...]:
         """The hardware's numbers of the SMs ``first`` to ``stop - 1`` of this world."""
-        upper = self.ids(where) if stop >= self.sms else self.part(0, stop).ids(where)
-        lower = self.part(0, first).ids(where) if first else ()
+        upper = self._first_ids(stop, where)
+        lower = self._first_ids(first, where) if first else ()
         return tuple(sm for sm in upper if sm not in lower)
+
+    def _first_ids(self, stop: int, where: Function) -> tuple[int, ...]:
+        if stop >= self.sms:
+            return self.ids(where)
+        known = self.gpu.known_ids.get(self.gpu.rounded(self.range[0], self.range[0] + stop))
+        if known is not None:
+            return known
+        with closing(self.part(0, stop)) as part:
+            return part.ids(where)
 
     def stream(self, priority: int) -> Any:
         """A new stream; smaller is more urgent, beyond the device's range it is clamped."""
@@ -143,6 +176,16 @@ class World:
         if self.green is None:
             return ask(driver.cuStreamCreateWithPriority(flags, priority))
         return ask(driver.cuGreenCtxStreamCreate(self.green, flags, priority))
+
+
+def may_run_at_once(worlds: Sequence[World]) -> bool:
+    """Whether kernels may run in all of ``worlds`` at once.
+
+    Not where different green contexts have SMs in common: now and then the GPU stops then with
+    CUDA_ERROR_LAUNCH_FAILED (docs/architecture.md, "Where the coordinator lives").
+    """
+    confined = sorted(world.range for world in set(worlds) if world.green is not None)
+    return all(before[1] <= after[0] for before, after in pairwise(confined))
 
 
 def gpu(ordinal: int) -> Gpu:
@@ -185,7 +228,10 @@ def gpu(ordinal: int) -> Gpu:
 def _groups(found: Gpu) -> list[Any]:
     major = int(found.arch.removeprefix("sm_")) // 10
     kind = driver.CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM
-    whole = ask(driver.cuDeviceGetDevResource(found.handle, kind))
+    got = driver.cuDeviceGetDevResource(found.handle, kind)
+    if got[0] == driver.CUresult.CUDA_ERROR_NOT_SUPPORTED:
+        return []
+    whole = ask(got)
     least = 8 if major >= 9 else 4 if major == 8 else 2
     if found.sms < least:
         return []
