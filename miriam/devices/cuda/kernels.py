@@ -14,7 +14,7 @@ from miriam.devices.cuda.code import Function, Module
 from miriam.elastic import Elasticized, elasticize
 from miriam.elastic.launch import Control, launch_bytes
 from miriam.errors import MiriamError
-from miriam.kernels import KernelSpec, Program, Step
+from miriam.kernels import KernelSpec, Program, Step, Variant
 
 _Key = tuple[str, str]
 _Wanted = defaultdict[tuple[str, int], defaultdict[str, list[tuple[KernelSpec, int]]]]
@@ -57,18 +57,20 @@ class Kernels:
     def __init__(self, arch: str, *, counting: bool) -> None:
         self._arch, self._counting = arch, counting
         self._originals: dict[_Key, Function] = {}
-        self._forms: dict[tuple[_Key, int], list[Form]] = defaultdict(list)
+        self._forms: dict[tuple[_Key, int], list[Form]] = {}
         self._elastic: dict[str, Elasticized] = {}
         self._modules: list[Module] = []
 
     def load(self, programs: Iterable[Program]) -> None:
         """Compile and load what is missing of ``programs``; SourceError where the compiler refuses.
 
-        After this no launch of theirs loads or allocates anything.
+        After this no launch of theirs loads or allocates anything. What is compiled for a program
+        does not depend on what was loaded before, so that it is found again from run to run.
         """
-        steps = [step for program in programs for step in program.steps if step.kernel.source]
-        self._load_originals(steps)
-        self._load_elastic(steps)
+        for program in programs:
+            steps = [step for step in program.steps if step.kernel.source]
+            self._load_originals(steps)
+            self._load_elastic(steps)
 
     def original(self, step: Step) -> Function:
         """The kernel as its author wrote it."""
@@ -82,11 +84,12 @@ class Kernels:
         """
         return tuple(self._forms.get((_key(step.kernel), threads), ()))
 
-    def _load_originals(self, steps: Iterable[Step]) -> None:
+    def _load_originals(self, steps: Sequence[Step]) -> None:
+        if all(_key(step.kernel) in self._originals for step in steps):
+            return
         wanted: defaultdict[str, dict[str, KernelSpec]] = defaultdict(dict)
         for step in steps:
-            if _key(step.kernel) not in self._originals:
-                wanted[step.kernel.source][step.kernel.name] = step.kernel
+            wanted[step.kernel.source][step.kernel.name] = step.kernel
         jobs = [
             Job(read_source(Path(s)), s, tuple(names), self._arch) for s, names in wanted.items()
         ]
@@ -95,39 +98,42 @@ class Kernels:
                 shared_bytes = wanted[job.path][name].dynamic_shared_bytes
                 self._originals[job.path, name] = module.function(name, shared_bytes)
 
-    def _load_elastic(self, steps: Iterable[Step]) -> None:
-        wanted: _Wanted = defaultdict(lambda: defaultdict(list))
+    def _load_elastic(self, steps: Sequence[Step]) -> None:
         kernels = {(_key(s.kernel), s.kernel.threads): s.kernel for s in steps if s.rigid is None}
-        for kernel in kernels.values():
-            self._want(wanted, kernel)
+        variants = {(_key(k), v.threads): (k, v) for k in kernels.values() for v in k.variants}
+        if all(place in self._forms for place in variants):
+            return
+        wanted: _Wanted = defaultdict(lambda: defaultdict(list))
+        for kernel, variant in variants.values():
+            for bound in self._bounds(kernel, variant):
+                made = self._made(kernel.source).kernel(kernel.name)
+                entry = made.entry("yield", kernel.name, variant.fold, kernel.block)
+                wanted[kernel.source, bound][entry].append((kernel, variant.threads))
         jobs = [
             Job(self._made(source).source, source, tuple(entries), self._arch, defines=defines)
             for (source, bound), entries in wanted.items()
             for defines in (self._defines(bound),)
         ]
+        forms: dict[tuple[_Key, int], list[Form]] = defaultdict(list)
         for (source, bound), module in zip(wanted, self._compiled(jobs), strict=True):
-            for entry, variants in wanted[source, bound].items():
-                for kernel, threads in variants:
+            for entry, known in wanted[source, bound].items():
+                for kernel, threads in known:
                     function = module.function(entry, kernel.dynamic_shared_bytes)
-                    form = Form(function, threads, bound)
-                    self._forms[(source, kernel.name), threads].append(form)
+                    forms[(source, kernel.name), threads].append(Form(function, threads, bound))
+        self._forms.update(forms)
 
-    def _want(self, wanted: _Wanted, kernel: KernelSpec) -> None:
-        """Want the yield forms of ``kernel`` for the original's residency, and for a single block.
+    def _bounds(self, kernel: KernelSpec, variant: Variant) -> set[int]:
+        """Blocks per SM that yield forms are compiled for: the original's residency, and one.
 
         A compiler spends fewer registers on a body in a loop unless a bound tells it how many it
         may have; which bound is better depends on the step (docs/results/elastic-h200.md).
         """
-        made = self._made(kernel.source).kernel(kernel.name)
+        if variant.fold > 1:
+            # Folded forms have registers to spare, and each of them is one more compilation.
+            return {1}
         original = self._originals[_key(kernel)]
         resident = original.resident_blocks(kernel.threads, kernel.dynamic_shared_bytes)
-        for variant in kernel.variants:
-            if (_key(kernel), variant.threads) in self._forms:
-                continue
-            entry = made.entry("yield", kernel.name, variant.fold, kernel.block)
-            # Folded forms have registers to spare, and each of them is one more compilation.
-            for bound in {max(1, resident), 1} if variant.fold == 1 else {1}:
-                wanted[kernel.source, bound][entry].append((kernel, variant.threads))
+        return {max(1, resident), 1}
 
     def _made(self, source: str) -> Elasticized:
         if source not in self._elastic:
