@@ -54,7 +54,7 @@ PRESETS: dict[str, GpuModel] = {
             source="Jetson Thor Series data sheet (T5000); L2 as its deviceQuery reports",
         ),
         GpuModel(
-            spec=GpuSpec("h200", "sm_90", 132, 4_800.0),
+            spec=GpuSpec("h200", "sm_90", 132, 4_800.0, sm_group=8),
             clock_mhz=1_980,
             fp32_lanes_per_sm=128,
             l2_bytes=50 * MIB,
