@@ -149,6 +149,18 @@ def test_beside_a_task_that_was_not_measured_no_task_is_confined() -> None:
     assert not any(task.sms for plan in POLICY.candidates(captured) for task in plan.tasks)
 
 
+@pytest.mark.parametrize("rigid", [None, "closed source"])
+def test_holding_everything_is_tried_with_fewer_gates(rigid: str | None) -> None:
+    """Beside a request of 1.6 ms gates are 80, 160 and 320 us apart, at normal steps of 40 us."""
+    work = mix([(ONE_WAVE, 40)] * 16, critical=1, rigid=rigid)
+    long = tuple(10 * ns for ns in work.step_ns[0])
+    found = POLICY.candidates(measured(replace(work, step_ns=(long, work.step_ns[1])), free))
+    held = [plan for plan in found if plan.grants and not any(map(any, opened(plan)))]
+    gates = [sum(s.level >= Level.GATE for s in plan.tasks[1].steps) for plan in held]
+    assert gates == [8, 4, 2]
+    assert held[0] == found[0]
+
+
 def test_some_candidates_hold_the_unit_that_costs_most() -> None:
     """The second of three short units, at four times the cost of both others together."""
 

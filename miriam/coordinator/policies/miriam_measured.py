@@ -13,7 +13,7 @@ bandwidth as much as on the places that Eq. 2 counts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from miriam.coordinator.budget import HELD, Offer, dear, offers, within
@@ -48,6 +48,11 @@ OF_ALL = (0.1, 0.25, 0.5, 1.1)
 """What the candidates may cost by their estimates, as shares of the critical request's time alone,
 and of what it costs to open everything: where the one is coarse, the other is not. The last has
 room for costs in whole parts."""
+
+WIDER = (0.1, 0.2)
+"""Yield shares at which holding everything is tried too: gates cost the normal work time, also
+where no critical request runs. Of 32 SMs of an H200 it got 0.90 of the rest beside AlexNet, whose
+p99 had room for gates further apart (docs/results/pairs-h200.md)."""
 
 OTHERS: tuple[Policy, ...] = (
     multistream.MultiStream(),
@@ -114,13 +119,15 @@ class MiriamMeasured:
         ]
 
     def candidates(self, mix: Mix) -> Sequence[Plan]:
-        """Plans from holding everything to opening everything, and those of `OTHERS`.
+        """Plans from holding everything to opening everything, with fewer gates, and `OTHERS`.
 
-        The latter where all tasks were measured: captured ones were not, and can not be confined.
+        The last where all tasks were measured: captured ones were not, and can not be confined.
         """
         costs = [*((share, 0.0) for share in OF_REQUEST), *((0.0, share) for share in OF_ALL)]
         openings = [_Opening(*cost, sparing) for sparing in (False, True) for cost in costs]
         plans = [self._opening(mix, opening) for opening in (_Opening(), *openings)]
+        wider = [replace(self, yield_share=share) for share in WIDER if share > self.yield_share]
+        plans += [policy._opening(mix, _Opening()) for policy in wider]
         if mix.coruns and all(mix.coruns.values()) and mix.gpu.sm_groups > 1:
             plans += [policy.plan(mix) for policy in OTHERS]
         return [plan for place, plan in enumerate(plans) if plan not in plans[:place]]
@@ -180,6 +187,8 @@ def _offered(
     """What the normal task of ``pair`` may hold beside each segment of the critical one."""
     critical, normal = pair
     critical_ns, normal_ns = mix.step_ns[critical], mix.step_ns[normal]
+    if not opening.of_request + opening.of_all:
+        return (HELD,) * len(segments(critical_ns))
     units_ns = {unit: max(1, sum(normal_ns[slice(*unit)])) for unit in leaves_ns}
     if opening.sparing:
         for unit in dear(mix.coruns[pair], units_ns):
@@ -194,8 +203,6 @@ def _offered(
         end = _leaving_from(critical_ns, segment, mean_ns)
         choices.append(offers(coruns, units_ns, segment_ns))
         early.append(sum(critical_ns[segment[0] : end]) / segment_ns)
-    if not opening.of_request + opening.of_all:
-        return (HELD,) * len(choices)
     most_ns = sum(max(offer.cost_ns for offer in offered) for offered in choices)
     request_ns = sum(critical_ns) / len(mix.normal)
     return within(choices, early, opening.of_request * request_ns + opening.of_all * most_ns)
