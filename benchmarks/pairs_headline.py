@@ -17,7 +17,16 @@ from benchmarks.pairs_wins import BOUNDS, KINDS, winner
 
 README = Path("README.md")
 BEGIN, END = "<!-- measured pairs: begin -->", "<!-- measured pairs: end -->"
-POLICIES = ("miriam", BUDGET_ROW, "gate", "partition", "multistream", "mps")
+POLICIES = (
+    "miriam-measured:budget=0",
+    "miriam-measured:budget=0.1",
+    BUDGET_ROW,
+    "miriam",
+    "gate",
+    "partition",
+    "multistream",
+    "mps",
+)
 
 TEXT = """![Critical overhead against the normal network's rate](docs/results/pairs-h200.png)
 

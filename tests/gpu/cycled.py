@@ -1,7 +1,7 @@
 """Opens many sessions of a tenth of a second in a small world, one policy after the other.
 
 ``python -m tests.gpu.cycled SESSIONS [POLICY,...]``; what a benchmark does, without its figures.
-Six processes at once find what one does not (docs/architecture.md, "Worlds").
+Six processes at once find what one does not (docs/bench.md, "A fault in worlds of some SMs").
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ block and go on elsewhere without a limit; when it has finished they take the wh
 the critical task has a partition only while it runs. Our own; its parts are known: SM masks confine
 ("Hardware Compute Partitioning on NVIDIA GPUs", Bakita and Anderson, RTAS 2023), and EffiSha's
 persistent blocks retreat, from the whole GPU (Chen et al., PPoPP 2017).
-A rigid step cannot leave, so it waits at its gate; a short one is not worth an elastic form
+In a world of some SMs a GPU's critical task is not confined (docs/bench.md, "A fault in worlds of
+some SMs"). A rigid step cannot leave, so it waits at its gate; a short one is not worth an elastic form
 where nothing runs beside it, and ends by itself.
 """
 

@@ -1,7 +1,7 @@
 """Critical weights that stay in the L2 cache while normal work streams through it.
 
 CUDA C++ programming guide, "L2 set-aside cache for persisting accesses". What is set aside and not
-used stays free for all. What it brings: docs/results/l2.md.
+used stays free for all. What it brings: docs/architecture.md, "Plans by measurement".
 """
 
 from __future__ import annotations

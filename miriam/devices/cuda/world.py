@@ -182,7 +182,7 @@ def may_run_at_once(worlds: Sequence[World]) -> bool:
     """Whether kernels may run in all of ``worlds`` at once.
 
     Not where different green contexts have SMs in common: now and then the GPU stops then with
-    CUDA_ERROR_LAUNCH_FAILED (docs/architecture.md, "Where the coordinator lives").
+    CUDA_ERROR_LAUNCH_FAILED (docs/bench.md, "A fault in worlds of some SMs").
     """
     confined = sorted(world.range for world in set(worlds) if world.green is not None)
     return all(before[1] <= after[0] for before, after in pairwise(confined))
