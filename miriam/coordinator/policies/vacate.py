@@ -6,8 +6,8 @@ the critical task has a partition only while it runs. Our own; its parts are kno
 ("Hardware Compute Partitioning on NVIDIA GPUs", Bakita and Anderson, RTAS 2023), and EffiSha's
 persistent blocks retreat, from the whole GPU (Chen et al., PPoPP 2017).
 In a world of some SMs a GPU's critical task is not confined (docs/bench.md, "A fault in worlds of
-some SMs"). A rigid step cannot leave, so it waits at its gate; a short one is not worth an elastic form
-where nothing runs beside it, and ends by itself.
+some SMs"). A rigid step cannot leave, so it waits at its gate; a short one is not worth an elastic
+form where nothing runs beside it, and ends by itself.
 """
 
 from __future__ import annotations
