@@ -31,12 +31,8 @@ class SetAside:
         most = self._attribute("MAX_ACCESS_POLICY_WINDOW_SIZE")
         if not 0 < size_bytes <= min(self._room - self._kept, most):
             return None
-        limit = driver.CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE
-        if ask(driver.cuCtxGetLimit(limit)) < self._kept + size_bytes:
-            status = driver.cuCtxSetLimit(limit, self._kept + size_bytes)
-            if status[0] in _REFUSED:
-                return None
-            ask(status)
+        if not _set_aside(self._kept + size_bytes):
+            return None
         self._kept += size_bytes
         value = driver.CUstreamAttrValue()
         window = value.accessPolicyWindow
@@ -55,6 +51,18 @@ class SetAside:
     def _attribute(self, name: str) -> int:
         attribute = getattr(driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(ask(driver.cuDeviceGetAttribute(attribute, self._device)))
+
+
+def _set_aside(size_bytes: int) -> bool:
+    """Have so much of L2 set aside in the current context, or more; whether that is possible."""
+    limit = driver.CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE
+    status, *known = driver.cuCtxGetLimit(limit)
+    if status not in _REFUSED and ask((status, *known)) < size_bytes:
+        (status,) = driver.cuCtxSetLimit(limit, size_bytes)
+    if status in _REFUSED:
+        return False
+    ask((status,))
+    return True
 
 
 _ATTRIBUTE = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
