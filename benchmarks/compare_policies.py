@@ -21,14 +21,15 @@ HEAD = """\
 The same pairs, gaps and policies on {gpu} (measured, {date}) and on its simulated counterpart.
 *slow-down*: the critical network's service, from its first kernel on, over that alone, p50; *H*:
 the normal network's rate over its rate alone. Made by `python -m benchmarks.compare_policies` from
-{files}; simulated reports again by their own options (`miriam bench --replay`).
+{files}; simulated reports again by their own options (`miriam bench --replay`).{notes}
 
-How to read it: on the whole GPU these networks leave most SMs idle, and the simulator finds next to
-no contention there, whatever the policy; the GPU does, in caches and queues that the model has not.
-So a simulated slow-down near 1.00 on a large, empty GPU means "not modelled", not "none". The
-normal network's rate agrees better, but for `miriam-host`: the simulated host sees everything at
-once, a real one in Python does not. `miriam-measured` measures and tries where it runs, so that it
-may choose other plans in the simulator than on the GPU.
+How to read it: on the whole GPU these networks leave most SMs idle, and the simulator finds less
+contention there than the GPU has, in caches and queues that are not in the model. So a simulated
+slow-down near 1.00 on a large, empty GPU means "not modelled", not "none". The normal network's
+rate agrees better, but for `miriam-host`: the simulated host sees everything at once, a real one in
+Python does not. `miriam-measured` measures and tries where it runs, so that it may choose other
+plans in the simulator than on the GPU. `vacate` confines the critical network in the simulator, and
+on the GPU only where it is not a world of some SMs.
 """
 
 Report = dict[str, Any]
@@ -49,7 +50,14 @@ def main(*files: str) -> None:
         raise SystemExit("reports: at least one that was measured on a GPU")
     rows = [(row, _same(simulated, row)) for report in measured for row in report["rows"]]
     named = ", ".join(f"`data/{Path(name).name}`" for name in files)
-    print(HEAD.format(gpu=measured[0]["gpu"], date=measured[0]["date"], files=named), end="")
+    kinds = {False: "Measured", True: "Simulated"}
+    noted = dict.fromkeys(
+        f"\n\n*{kinds[report['simulated']]} {report['note']}*"
+        for report in reports
+        if "note" in report
+    )
+    gpu, date = measured[0]["gpu"], measured[0]["date"]
+    print(HEAD.format(gpu=gpu, date=date, files=named, notes="".join(noted)), end="")
     for sms in sorted({_sms(row) for row, _ in rows}):
         _world(sms, [pair for pair in rows if _sms(pair[0]) == sms])
 

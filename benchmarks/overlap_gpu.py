@@ -82,7 +82,7 @@ def main(seconds: float, processes: int) -> None:
             for _ in range(processes)
         ]
         ended = [(process.communicate(), process.returncode) for process in running]
-        failed = [errors.strip().splitlines()[-1] for (_, errors), code in ended if code]
+        failed = [errors.strip().rpartition("\n")[2] for (_, errors), code in ended if code]
         launched = sum(int(said) for (said, _), code in ended if not code)
         print(f"{case}: {len(failed)} of {processes} processes failed, {launched} graphs in others")
         for line in sorted(set(failed)):

@@ -47,9 +47,10 @@ hollow marks at the bottom are the pairs' floors.
 
 ## How it was measured
 
-All policies of a cell take turns in one process (`mps` in two), and each network was measured alone
-before, between and after. `python -m benchmarks.pairs_page` writes this page and its charts from
-the reports below, made by the commands at its end; all that judges is counted from their rows.
+All policies of a cell take turns in one process (`mps` in two, in a run of its own), and each
+network was measured alone before, between and after. `python -m benchmarks.pairs_page` writes this
+page and its charts from the reports below, made by the commands at its end; all that judges is
+counted from their rows.
 
 {runs}
 
@@ -72,7 +73,8 @@ the reports below, made by the commands at its end; all that judges is counted f
 - *yield*: from a critical request's announcement until all normal work has left, p99 in us. Empty
   for policies that let some of it run beside some critical steps, or do not make it leave. A normal
   request that begins meanwhile has nothing to leave, and does not count.
-- A world of k SMs is a green context of k SMs, for both networks.
+- A world of k SMs is a green context of k SMs, for both networks. `vacate` does not confine the
+  critical one in there: contexts that overlap may not have work at once (docs/bench.md).
 - *drift*: largest median latency alone / smallest - 1 over the rounds of a cell, the Python loop
   included. Where it is above 5 %, differences of that size mean nothing.
 """
@@ -103,7 +105,10 @@ RUN = """| file | GPU | driver | CUDA | date | SM clock when written, MHz | Miri
 
 
 def run_lines(reports: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """A table with a line per report of ``miriam bench``: what it was measured on."""
+    """A table with a line per report of ``miriam bench``: what it was measured on.
+
+    Below it what was noted in reports, as ``note``, that later changes have overtaken.
+    """
     yield RUN
     for report in reports:
         driver, clocks = report["driver"], report["clocks"]
@@ -118,6 +123,12 @@ def run_lines(reports: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             len(report["rows"]),
         )
         yield f"| {' | '.join(map(str, cells))} |"
+    noted: dict[str, list[str]] = {}
+    for report in reports:
+        if "note" in report:
+            noted.setdefault(report["note"], []).append(f"`data/{report['file']}`")
+    for note, files in noted.items():
+        yield f"\n*{', '.join(files)}: {note}*"
 
 
 def command_lines(reports: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -41,14 +41,15 @@ def kept_bytes(session: CudaSession, task: int) -> int:
     return int(value.accessPolicyWindow.num_bytes)
 
 
+@pytest.mark.parametrize("policy", ["gate", "partition", "vacate"])
 @pytest.mark.parametrize(("critical", "fits"), [("squeezenet", True), ("alexnet", False)])
 def test_critical_weights_that_fit_have_a_part_of_l2(
-    device: CudaDevice, critical: str, fits: bool
+    device: CudaDevice, critical: str, fits: bool, policy: str
 ) -> None:
     tasks = [task(device, critical, critical=True), task(device, "squeezenet", critical=False)]
     picture = models.example_input(critical, 0)
     expected = alone(device, tasks[0], picture)
-    session = device.open(tasks, get("gate"))
+    session = device.open(tasks, get(policy))
     try:
         weights = sum(buffer.bytes for buffer in tasks[0].program.named("weight"))
         kept = kept_bytes(session, 0)

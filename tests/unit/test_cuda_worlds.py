@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 pytest.importorskip("cuda.bindings")
 
+from miriam.devices.cuda.stage import Stage
 from miriam.devices.cuda.world import World, may_run_at_once
+from miriam.errors import UsageError
 
 
 def world(first: int, stop: int, *, green: bool = True) -> World:
@@ -31,7 +34,7 @@ def test_one_world_for_all_tasks_is_no_overlap() -> None:
 
 
 def test_a_part_beside_the_whole_gpu_runs() -> None:
-    """The primary context is no green one; 800 sessions on an H200 ran so."""
+    """The primary context is no green one: `vacate` on a whole H200 never met the fault."""
     assert may_run_at_once([world(0, 96), WHOLE])
 
 
@@ -40,3 +43,60 @@ def test_a_part_beside_the_whole_gpu_runs() -> None:
 )
 def test_green_contexts_with_sms_in_common_do_not(others: list[tuple[int, int]]) -> None:
     assert not may_run_at_once([world(0, 32), *(world(*sms) for sms in others)])
+
+
+class Part:
+    """Some SMs of a world, until it is closed."""
+
+    green = "green"
+
+    def __init__(self, first: int, stop: int) -> None:
+        self.range, self.closed = (first, stop), False
+
+    def close(self) -> None:
+        assert not self.closed
+        self.closed = True
+
+
+class Divided:
+    """A world of 32 SMs in groups of 8; ``given``: the parts that it gave."""
+
+    range, green = (0, 32), "green"
+
+    def __init__(self) -> None:
+        self.given: list[Part] = []
+
+    def part(self, first: int, stop: int) -> Part:
+        if first % 8 or stop % 8:
+            raise UsageError("SMs", "whole groups of 8", first)
+        self.given.append(Part(first, stop))
+        return self.given[-1]
+
+
+def placed(world: Divided, *ranges: tuple[int, int] | None) -> list[Any]:
+    """The worlds that a session gives to tasks whose plans ask for ``ranges``."""
+    stage = Stage.__new__(Stage)
+    tasks = [SimpleNamespace(sms=sms) for sms in ranges]
+    stage._device = cast(Any, SimpleNamespace(world=world))
+    stage._plan = cast(Any, SimpleNamespace(tasks=tasks))
+    return list(stage._placed())
+
+
+def test_tasks_that_ask_for_the_same_sms_share_a_part() -> None:
+    world = Divided()
+    left, again, right = placed(world, (0, 16), (0, 16), (16, 32))
+    assert left is again and left is not right
+    assert len(world.given) == 2 and not any(part.closed for part in world.given)
+
+
+def test_tasks_whose_parts_overlap_share_the_sessions_world() -> None:
+    world = Divided()
+    assert placed(world, (0, 24), None) == [world, world]
+    assert [part.closed for part in world.given] == [True]
+
+
+def test_parts_are_given_back_where_another_one_can_not_be_had() -> None:
+    world = Divided()
+    with pytest.raises(UsageError, match="whole groups"):
+        placed(world, (0, 16), (16, 31), (16, 30))
+    assert all(part.closed for part in world.given)

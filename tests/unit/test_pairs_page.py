@@ -398,3 +398,12 @@ def test_reports_of_other_benchmarks_are_refused(tmp_path: Path) -> None:
     pairs = written(tmp_path, "a.json", CLOSED, options=ASKED)
     with pytest.raises(SystemExit, match="a report of mdtb, lgsvl, growth"):
         load_studies([pairs])
+
+
+def test_what_later_changes_have_overtaken_stands_below_the_runs(tmp_path: Path) -> None:
+    rows = [entry("gate", 1.0, 1.0, 0.5)]
+    first = written(tmp_path, "a.json", rows, note="by older code.")
+    second = written(tmp_path, "b.json", [{**rows[0], "world": "cuda:0:16"}], note="by older code.")
+    third = written(tmp_path, "c.json", [{**rows[0], "world": "cuda:0:8"}])
+    assert "
+*`data/a.json`, `data/b.json`: by older code.*" in page(load([first, second, third]))

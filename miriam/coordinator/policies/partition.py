@@ -25,7 +25,7 @@ class Partition:
     share: float = 0.5
 
     def plan(self, mix: Mix) -> Plan:
-        """Ordered steps, each task on its side; UsageError on a GPU with one SM."""
+        """Ordered steps, each task on its side; UsageError on a GPU with one group of SMs."""
         critical, normal = split(mix.gpu, self.share)
         return Plan(
             tuple(

@@ -40,7 +40,7 @@ class Vacate:
     share: float = 0.75
 
     def plan(self, mix: Mix) -> Plan:
-        """One range of SMs for every normal step; UsageError on a GPU with one SM."""
+        """One range of SMs for every normal step; UsageError on a GPU with one group of SMs."""
         critical, rest = split(mix.gpu, self.share)
         tasks = []
         for i, task in enumerate(mix.tasks):

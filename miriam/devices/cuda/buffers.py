@@ -22,17 +22,22 @@ CArgument = Any
 
 
 class Weights:
-    """The weights of a task, which all of its lanes share: ``bytes`` from ``address`` on."""
+    """The weights of a task, which all of its lanes share: ``bytes`` from ``address`` on.
 
-    def __init__(self, program: Program, arrays: Arrays, memory: Memory) -> None:
-        check_arrays(f"program {program.name} weight", program.named("weight"), arrays)
+    All zero where there are no ``arrays``.
+    """
+
+    def __init__(self, program: Program, arrays: Arrays | None, memory: Memory) -> None:
+        if arrays is not None:
+            check_arrays(f"program {program.name} weight", program.named("weight"), arrays)
         self.bytes = sum(padded(buffer.bytes) for buffer in program.named("weight"))
         self.address = address = memory.device(self.bytes) if self.bytes else 0
         self.addresses: dict[str, int] = {}
         for buffer in program.named("weight"):
             self.addresses[buffer.name] = address
-            data = np.ascontiguousarray(arrays[buffer.name])
-            ask(driver.cuMemcpyHtoD(address, data.ctypes.data, data.nbytes))
+            if arrays is not None:
+                data = np.ascontiguousarray(arrays[buffer.name])
+                ask(driver.cuMemcpyHtoD(address, data.ctypes.data, data.nbytes))
             address += padded(buffer.bytes)
 
 

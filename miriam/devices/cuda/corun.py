@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 from miriam.coordinator import Grant
 from miriam.coordinator.corun import CoRun, Trial
 from miriam.coordinator.task import Steps
-from miriam.devices.cuda.buffers import Buffers
+from miriam.devices.cuda.buffers import Buffers, Weights
 from miriam.devices.cuda.capture import Fork, Graph, recording
 from miriam.devices.cuda.code import Function
 from miriam.devices.cuda.driver import ask, driver
 from miriam.devices.cuda.kernels import Form, Kernels
+from miriam.devices.cuda.l2 import SetAside, look_through
 from miriam.devices.cuda.lane import EXTERNAL
 from miriam.devices.cuda.memory import Memory, upload
 from miriam.devices.cuda.patience import drain, wait_for
@@ -133,8 +134,16 @@ class _Bench:
         self._programs, self._profiles, self._ranges = programs, profiles, ranges
         world.enter()
         self._memory = Memory()
-        self._buffers = [self._of(program) for program in programs]
+        weights = [Weights(program, None, self._memory) for program in programs]
+        self._buffers = [
+            Buffers(program, of.addresses, self._memory)
+            for program, of in zip(programs, weights, strict=True)
+        ]
         self._urgent, self._other = world.stream(-(2**31)), world.stream(0)
+        self._l2 = SetAside(world.gpu.handle)
+        kept = self._l2.window(weights[0].address, weights[0].bytes)
+        if kept is not None:
+            look_through(kept, self._urgent)
         self._side = world.stream(-(2**31))
         self._quota = self._memory.device(4)
         self._sms = self._memory.device(4 * SM_WORDS)
@@ -175,15 +184,12 @@ class _Bench:
             ask(driver.cuEventDestroy(event))
         for stream in (self._urgent, self._other, self._side):
             ask(driver.cuStreamDestroy(stream))
+        self._l2.give_back()
         self._memory.free()
 
     def _repeats(self, unit: Steps) -> int:
         takes_ns = max(1, sum(profile.original_ns for profile in self._profiles[1][slice(*unit)]))
         return (round(SLOWEST * self._critical_ns) + LEAD_NS) // takes_ns + 1
-
-    def _of(self, program: Program) -> Buffers:
-        weights = {b.name: self._memory.device(b.bytes) for b in program.named("weight")}
-        return Buffers(program, weights, self._memory)
 
     def _after(self) -> Times:
         """The segments' times with nothing beside, on caches that a normal request has used."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -189,17 +190,21 @@ class Stage:
         """The world of each task; the session's for all where their own may not overlap."""
         whole = self._device.world
         ranges = {task.sms for task in self._plan.tasks}
-        parts = {sms: whole.part(*sms) if sms else whole for sms in ranges}
-        worlds = [parts[task.sms] for task in self._plan.tasks]
-        if may_run_at_once(worlds):
-            return worlds
-        for part in parts.values():
-            part.close()
-        return [whole] * len(worlds)
+        with ExitStack() as unused:
+            parts = {
+                sms: unused.enter_context(closing(whole.part(*sms))) if sms else whole
+                for sms in ranges
+            }
+            worlds = [parts[task.sms] for task in self._plan.tasks]
+            if not may_run_at_once(worlds):
+                return [whole] * len(worlds)
+            unused.pop_all()
+        return worlds
 
     def _lanes(self, task: int) -> list[Lane]:
         work, plan, world = self._mix.tasks[task], self._plan.tasks[task], self._worlds[task]
         captured = self._device.captured_as(work.program)
+        self.enter()
         weights = Weights(work.program, work.weights, self._memory)
         kept = self._l2.window(weights.address, weights.bytes) if work.critical else None
         # The most urgent tasks have the highest number before 0; equal ones share it.

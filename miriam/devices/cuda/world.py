@@ -28,7 +28,10 @@ _MOST_SMS = 1_024
 
 @dataclass(eq=False)
 class Gpu:
-    """A physical GPU: its primary context, and its SMs in groups."""
+    """A physical GPU: its primary context, and its SMs in groups.
+
+    ``known_ids``: the hardware's numbers of ranges of SMs, as far as `World.ids` found them.
+    """
 
     ordinal: int
     handle: Any
