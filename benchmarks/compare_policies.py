@@ -51,13 +51,10 @@ def main(*files: str) -> None:
     rows = [(row, _same(simulated, row)) for report in measured for row in report["rows"]]
     named = ", ".join(f"`data/{Path(name).name}`" for name in files)
     kinds = {False: "Measured", True: "Simulated"}
-    noted = dict.fromkeys(
-        f"\n\n*{kinds[report['simulated']]} {report['note']}*"
-        for report in reports
-        if "note" in report
-    )
+    noted = [(kinds[report["simulated"]], report.get("note")) for report in reports]
+    notes = "".join(f"\n\n*{kind} {note}*" for kind, note in dict.fromkeys(noted) if note)
     gpu, date = measured[0]["gpu"], measured[0]["date"]
-    print(HEAD.format(gpu=gpu, date=date, files=named, notes="".join(noted)), end="")
+    print(HEAD.format(gpu=gpu, date=date, files=named, notes=notes), end="")
     for sms in sorted({_sms(row) for row, _ in rows}):
         _world(sms, [pair for pair in rows if _sms(pair[0]) == sms])
 

@@ -405,5 +405,5 @@ def test_what_later_changes_have_overtaken_stands_below_the_runs(tmp_path: Path)
     first = written(tmp_path, "a.json", rows, note="by older code.")
     second = written(tmp_path, "b.json", [{**rows[0], "world": "cuda:0:16"}], note="by older code.")
     third = written(tmp_path, "c.json", [{**rows[0], "world": "cuda:0:8"}])
-    assert "
-*`data/a.json`, `data/b.json`: by older code.*" in page(load([first, second, third]))
+    below = "\n*`data/a.json`, `data/b.json`: by older code.*"
+    assert below in page(load([first, second, third]))
