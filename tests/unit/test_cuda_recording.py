@@ -14,12 +14,12 @@ from miriam.coordinator import Task
 from miriam.devices.cuda import graphs, lane
 from miriam.devices.cuda.buffers import Buffers
 from miriam.devices.cuda.code import Function
-from miriam.devices.cuda.driver import connections
+from miriam.devices.cuda.driver import ask, connections, driver
 from miriam.devices.cuda.graphs import Controls, Place, record_step
 from miriam.devices.cuda.lane import Lane
 from miriam.devices.cuda.words import StepWords
 from miriam.devices.cuda.world import World
-from miriam.errors import UsageError
+from miriam.errors import DeviceError, UsageError
 from tests.kernels.programs import stirred
 
 WIDTH, WORD = 40, 9
@@ -89,6 +89,15 @@ def test_a_kernel_looks_at_all_rows_behind_waits_for_several(
     record_step(cast(Lane, of), place, controls)
     words = [4_096 + 4 * (WIDTH * slot + WORD) for slot in range(slots)]
     assert submitted == [words, *["gate"] * (slots > 1), "original"]
+
+
+def test_a_launch_that_failed_ends_the_process_and_says_where_to_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("miriam.devices.cuda.driver._text", lambda status: "failure")
+    text = r"CUDA_ERROR_LAUNCH_FAILED: failure; this process .* start a new one\. .*docs/bench\.md"
+    with pytest.raises(DeviceError, match=text):
+        ask((driver.CUresult.CUDA_ERROR_LAUNCH_FAILED,))
 
 
 def test_more_hardware_queues_than_there_are_do_not_count() -> None:

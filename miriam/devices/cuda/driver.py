@@ -45,8 +45,15 @@ def ask(result: tuple[Any, ...]) -> Any:
     """The value of a driver call, a tuple if it has several; DeviceError with the driver's text."""
     status, *values = result
     if int(status):
-        raise DeviceError(f"{status.name}: {_text(status)}")
+        advice = _ADVICE.get(status.name, "")
+        raise DeviceError(f"{status.name}: {_text(status)}{advice}")
     return values[0] if len(values) == 1 else tuple(values)
+
+
+_ADVICE = {
+    "CUDA_ERROR_LAUNCH_FAILED": "; this process can not use the GPU any more, start a new one. In "
+    'a world of some SMs see docs/bench.md, "A fault in worlds of some SMs"'
+}
 
 
 def _text(status: Any) -> str:
