@@ -19,9 +19,9 @@ def split(gpu: GpuSpec, share: float) -> tuple[Range, Range]:
     group = gpu.sm_group
     if gpu.sm_groups < 2:
         raise UsageError(
-            f"GPU {gpu.name} SMs",
-            f"at least {2 * group} to be split",
-            gpu.sms,
+            f"GPU {gpu.name} groups of {group} SMs",
+            "at least 2 to be split",
+            gpu.sm_groups,
             "choose another policy",
         )
     first = group * min(max(1, round(share * gpu.sms / group)), gpu.sm_groups - 1)

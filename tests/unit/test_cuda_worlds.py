@@ -9,8 +9,10 @@ import pytest
 
 pytest.importorskip("cuda.bindings")
 
+from miriam.coordinator.split import split
+from miriam.devices.cuda.driver import driver
 from miriam.devices.cuda.stage import Stage
-from miriam.devices.cuda.world import World, may_run_at_once
+from miriam.devices.cuda.world import Gpu, World, may_run_at_once
 from miriam.errors import UsageError
 
 
@@ -100,3 +102,19 @@ def test_parts_are_given_back_where_another_one_can_not_be_had() -> None:
     with pytest.raises(UsageError, match="whole groups"):
         placed(world, (0, 16), (16, 31), (16, 30))
     assert all(part.closed for part in world.given)
+
+
+def test_a_gpu_without_green_contexts_is_one_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that policies refuse to split it instead of failing in the driver."""
+    refused = driver.CUresult.CUDA_ERROR_NOT_SUPPORTED
+    calls = SimpleNamespace(
+        CUresult=driver.CUresult,
+        CUdevResourceType=driver.CUdevResourceType,
+        cuDeviceGetDevResource=lambda device, kind: (refused, None),
+    )
+    monkeypatch.setattr("miriam.devices.cuda.world.driver", calls)
+    gpu = Gpu(0, None, None, "old", "sm_75", sms=30, dram_gbps=1.0)
+    spec = gpu.spec(gpu.whole())
+    assert (spec.sm_group, spec.sm_groups) == (30, 1)
+    with pytest.raises(UsageError, match="GPU old groups of 30 SMs: at least 2 to be split, got 1"):
+        split(spec, 0.5)

@@ -51,10 +51,10 @@ def test_half_is_the_default_of_a_static_split() -> None:
 
 @pytest.mark.parametrize("policy", ["partition", "vacate"])
 def test_one_sm_can_not_be_split(policy: str) -> None:
-    with pytest.raises(UsageError, match="GPU test SMs: at least 2 to be split, got 1"):
+    with pytest.raises(UsageError, match="GPU test groups of 1 SMs: at least 2 to be split, got 1"):
         get(policy).plan(mix(1))
     grouped = replace(mix(8), gpu=replace(gpu(8).spec, sm_group=8))
-    with pytest.raises(UsageError, match="GPU test SMs: at least 16 to be split, got 8"):
+    with pytest.raises(UsageError, match="GPU test groups of 8 SMs: at least 2 to be split, got 1"):
         get(policy).plan(grouped)
 
 
