@@ -28,8 +28,9 @@ contention there than the GPU has, in caches and queues that are not in the mode
 slow-down near 1.00 on a large, empty GPU means "not modelled", not "none". The normal network's
 rate agrees better, but for `miriam-host`: the simulated host sees everything at once, a real one in
 Python does not. `miriam-measured` measures and tries where it runs, so that it may choose other
-plans in the simulator than on the GPU. `vacate` confines the critical network in the simulator, and
-on the GPU only where it is not a world of some SMs.
+plans in the simulator than on the GPU. A closed loop on the GPU has the host in it, which leaves
+normal work some time even where all of it is held. `vacate` confines the critical network in the
+simulator, and on the GPU only where it is not a world of some SMs.
 """
 
 Report = dict[str, Any]

@@ -9,11 +9,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
+from textwrap import wrap
 
 from benchmarks.pairs_chart import GAPS_US
 from benchmarks.pairs_rows import Cell, Merged, Row, gap_text, load
 from benchmarks.pairs_verdicts import BUDGET_ROW
-from benchmarks.pairs_wins import BOUNDS, KINDS, winner
+from benchmarks.pairs_wins import BOUNDS, KINDS, only_default, winner
 
 README = Path("README.md")
 BEGIN, END = "<!-- measured pairs: begin -->", "<!-- measured pairs: end -->"
@@ -38,6 +39,8 @@ of {cells} cells (pair, world, gap); of policies as good as each other the simpl
 
 {counts}
 
+{default}
+
 Medians of the critical network's p99 over alone, and of H, over the pairs that were run under all
 of these policies:
 
@@ -59,6 +62,7 @@ def headline(merged: Merged) -> str:
         verified=sum(row.verified is True for row in merged.rows),
         cells=len(cells),
         counts="\n".join(_counts(cells)),
+        default="\n".join(wrap(only_default(cells), 100, break_on_hyphens=False)),
         table="\n".join(_table(cells)),
     )
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.pairs_chart import overhead_against_rate
-from benchmarks.pairs_rows import QUEUED, Cell, Merged, Row, floor, frontier, load
+from benchmarks.pairs_rows import CLOSED_LOOP_US, QUEUED, Cell, Merged, Row, floor, frontier, load
 from benchmarks.pairs_verdicts import targets
 from benchmarks.pairs_wins import each_cell, frontiers, who_wins
 
@@ -73,6 +73,9 @@ counted from their rows.
 - *yield*: from a critical request's announcement until all normal work has left, p99 in us. Empty
   for policies that let some of it run beside some critical steps, or do not make it leave. A normal
   request that begins meanwhile has nothing to leave, and does not count.
+- A closed loop is one of the host: alone, the critical networks are under way for {loop} of the
+  time, and in what is left a policy that holds everything lets normal work go on.
+- 132 SMs are 16 groups of 8 and 4 more, which `partition` gives to nobody.
 - A world of k SMs is a green context of k SMs, for both networks. `vacate` does not confine the
   critical one in there: contexts that overlap may not have work at once (docs/bench.md).
 - *drift*: largest median latency alone / smallest - 1 over the rounds of a cell, the Python loop
@@ -171,6 +174,7 @@ def head(merged: Merged) -> str:
         median=CHARTS[False].name,
         tail=CHARTS[True].name,
         queued=QUEUED,
+        loop=_under_way(merged),
     )
     found = [report["mps"] for report in merged.reports if "mps" in report]
     worlds = [w for mps in found for w in mps["worlds"] if w["percentage"] is None]
@@ -178,6 +182,12 @@ def head(merged: Merged) -> str:
         text += MPS.format(worlds="; ".join(_mps_world(world) for world in worlds))
     reasons = [mps["reason"] for mps in found if mps["reason"]]
     return text + "".join(f"- `mps` is not there: {reason}\n" for reason in reasons)
+
+
+def _under_way(merged: Merged) -> str:
+    """The shares of closed loops in which a critical network alone is served."""
+    duties = [row.duty for row in merged.rows if row.cell.gap_us == CLOSED_LOOP_US]
+    return f"{min(duties):.0%} to {max(duties):.0%}" if duties else "an unknown part"
 
 
 def tables(cells: dict[Cell, list[Row]]) -> Iterator[str]:

@@ -9,6 +9,9 @@ from benchmarks.pairs_rows import Cell, Row, floor, frontier
 
 BOUNDS = (1.1, 1.2, 1.5)
 SAME = 0.01
+DEFAULTS = ("miriam-measured:budget=0.1", "gate")
+"""What users get who set nothing."""
+
 SIMPLER = ("multistream", "gate", "partition", "mps")
 DRIFT = 0.05
 NAMED = 1.2
@@ -77,12 +80,27 @@ def who_wins(cells: dict[Cell, list[Row]]) -> Iterator[str]:
     if len({(cell.world, cell.gap) for cell in cells}) > 1:
         yield f"| all | all | {len(cells)} | {' | '.join(_counts(list(cells.values())))} |"
     yield ""
+    yield f"{only_default(cells)}\n"
     yield _doubts(list(cells.values()))
     yield f"\nThe cells for {NAMED:g} x alone:\n"
     for kind, title in KINDS.items():
         here = {cell: rows for cell, rows in cells.items() if winner(rows, NAMED) == kind}
         names = _policies(here.values()) if kind == "other" else _names(here)
         yield f"- {title}: {names or 'nowhere'}."
+
+
+def only_default(cells: dict[Cell, list[Row]]) -> str:
+    """The counts if Miriam were its default setting alone, and a gate too."""
+    kept = [
+        [row for row in rows if (not row.own and row.base != "gate") or row.policy in DEFAULTS]
+        for rows in cells.values()
+    ]
+    miriam, gate, *_ = _counts(kept)
+    return (
+        "Each is the best of its settings, chosen by the same rows that are counted. With "
+        f"{' and '.join(f'`{name}`' for name in DEFAULTS)} alone, Miriam wins in {miriam} of "
+        f"{len(cells)} cells and a gate is enough in {gate}."
+    )
 
 
 def _doubts(cells: Sequence[Sequence[Row]]) -> str:

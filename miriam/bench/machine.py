@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from miriam import devices
 from miriam.devices.contract import Device
-from miriam.errors import UnknownNameError
+from miriam.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from miriam.bench.metrics import MeasuredOn
@@ -28,9 +28,13 @@ class Machine:
         return self.name.startswith("sim:")
 
     def world(self, sms: int) -> Machine:
-        """The same GPU limited to ``sms`` SMs."""
+        """The same GPU limited to ``sms`` SMs; UsageError for one that is limited already."""
         kind, _, rest = self.name.partition(":")
-        return replace(self, name=f"{kind}:{rest.partition(':')[0]}:{sms}")
+        gpu, limited, _ = rest.partition(":")
+        if limited:
+            rule = f"a whole GPU where worlds are chosen besides, as {kind}:{gpu}"
+            raise UsageError("device", rule, self.name)
+        return replace(self, name=f"{kind}:{gpu}:{sms}")
 
     def measured_on(self) -> MeasuredOn | None:
         """What a report says about a GPU; None for a simulated device and for the host."""

@@ -39,7 +39,8 @@ def yield_target_ns(mix: Mix, share: float) -> int:
 def check_yield_share(policy: str, share: float) -> None:
     """UsageError unless ``share`` is one."""
     if not 0 <= share <= 1:
-        raise UsageError(f"policy {policy} yield_share", "a share, 0 to 1", share)
+        field = f"policy {policy.partition(':')[0]} yield_share"
+        raise UsageError(field, "a share, 0 to 1", share)
 
 
 def closed_tables(mix: Mix) -> dict[tuple[int, int], GrantTable]:

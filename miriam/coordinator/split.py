@@ -12,17 +12,22 @@ Range = tuple[int, int]
 def split(gpu: GpuSpec, share: float) -> tuple[Range, Range]:
     """The first ``share`` of the SMs, rounded to whole groups, and the rest; each has a group.
 
-    UsageError for a share outside 0 to 1 and for a GPU with one group of SMs.
+    UsageError for a GPU with one group of SMs.
     """
-    if not 0 < share < 1:
-        raise UsageError("share of the SMs", "between 0 and 1", share)
     group = gpu.sm_group
     if gpu.sm_groups < 2:
         raise UsageError(
             f"GPU {gpu.name} groups of {group} SMs",
             "at least 2 to be split",
             gpu.sm_groups,
-            "choose another policy",
+            f"choose another policy, or {2 * group} SMs and more",
         )
     first = group * min(max(1, round(share * gpu.sms / group)), gpu.sm_groups - 1)
     return (0, first), (first, gpu.sms)
+
+
+def check_share(policy: str, share: float) -> None:
+    """UsageError unless ``share`` leaves SMs on both sides."""
+    if not 0 < share < 1:
+        field = f"policy {policy.partition(':')[0]} share"
+        raise UsageError(field, "more than 0 and less than 1", share)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from miriam.coordinator import Task
 from miriam.coordinator.policies import get
 from miriam.devices.sim import Costs, GpuModel, SimDevice
+from miriam.errors import UsageError
 from miriam.kernels import Buffer, Cost, Program
 from tests.sim.programs import gpu, kernel, program
 
@@ -151,6 +152,15 @@ def test_small_programs_stay_in_l2() -> None:
     small = replace(large, buffers=(Buffer("out", (1_000,), "output"),))
     assert alone_ns(model, small) == pytest.approx(4_000, rel=0.02)
     assert alone_ns(model, large) == pytest.approx(160_000, rel=0.02)
+
+
+def test_worlds_are_whole_groups_of_sms() -> None:
+    model = gpu(sms=12, costs=FREE)
+    grouped = replace(model, spec=replace(model.spec, sm_group=8))
+    assert grouped.world(8).spec.sms == 8
+    assert grouped.world(12).spec == grouped.spec
+    with pytest.raises(UsageError, match="device sim:test: whole groups of 8 SMs, got 4"):
+        grouped.world(4)
 
 
 def test_worlds_keep_the_memory_and_lose_the_sms() -> None:

@@ -13,7 +13,7 @@ from miriam.coordinator.split import split
 from miriam.devices.cuda.driver import driver
 from miriam.devices.cuda.stage import Stage
 from miriam.devices.cuda.world import Gpu, World, may_run_at_once
-from miriam.errors import UsageError
+from miriam.errors import MissingCapabilityError, UsageError
 
 
 def world(first: int, stop: int, *, green: bool = True) -> World:
@@ -118,3 +118,29 @@ def test_a_gpu_without_green_contexts_is_one_group(monkeypatch: pytest.MonkeyPat
     assert (spec.sm_group, spec.sm_groups) == (30, 1)
     with pytest.raises(UsageError, match="GPU old groups of 30 SMs: at least 2 to be split, got 1"):
         split(spec, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"), [((0, 8), (0, 8)), ((8, 32), (8, 32)), ((64, 132), (64, 128))]
+)
+def test_ranges_are_whole_groups(asked: tuple[int, int], given: tuple[int, int]) -> None:
+    """What is behind the last group comes to nobody."""
+    assert h200().place(*asked) == given
+
+
+@pytest.mark.parametrize("asked", [(0, 12), (4, 8), (8, 8), (128, 136), (0, 140)])
+def test_other_ranges_are_refused(asked: tuple[int, int]) -> None:
+    text = f"SMs {asked[0]} to {asked[1]} of H200: whole groups of 8, up to 128"
+    with pytest.raises(UsageError, match=text):
+        h200().place(*asked)
+
+
+def test_without_groups_there_are_no_parts() -> None:
+    with pytest.raises(MissingCapabilityError, match="SMs 0 to 8 of H200: they can not be conf"):
+        h200(groups=0).place(0, 8)
+
+
+def h200(groups: int = 16) -> Gpu:
+    """A GPU of 132 SMs in so many groups of 8."""
+    group = SimpleNamespace(sm=SimpleNamespace(smCount=8))
+    return Gpu(0, None, None, "H200", "sm_90", 132, 4_800.0, [cast(Any, group)] * groups)

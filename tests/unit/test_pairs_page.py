@@ -17,7 +17,7 @@ from benchmarks.pairs_chart import overhead_against_rate
 from benchmarks.pairs_headline import BEGIN, END, headline, replaced
 from benchmarks.pairs_page import page
 from benchmarks.pairs_rows import SHARES, Merged, Row, floor, frontier, load
-from benchmarks.pairs_wins import best_within, winner
+from benchmarks.pairs_wins import best_within, only_default, winner
 from miriam import devices
 from miriam.bench.charts.style import colour
 from miriam.coordinator import Task, policies
@@ -407,3 +407,18 @@ def test_what_later_changes_have_overtaken_stands_below_the_runs(tmp_path: Path)
     third = written(tmp_path, "c.json", [{**rows[0], "world": "cuda:0:8"}])
     below = "\n*`data/a.json`, `data/b.json`: by older code.*"
     assert below in page(load([first, second, third]))
+
+
+def test_what_the_default_alone_brings_is_said(tmp_path: Path) -> None:
+    """The budget of 0.2 wins, the default does not."""
+    rows = [
+        entry("gate", 1.0, 1.0, 0.3),
+        entry("miriam-measured:budget=0.1", 1.0, 1.0, 0.3),
+        entry("miriam-measured:budget=0.2", 1.1, 1.1, 0.6),
+    ]
+    merged = load([written(tmp_path, "a.json", rows)])
+    assert only_default(merged.cells).endswith(
+        "`miriam-measured:budget=0.1` and `gate` alone, Miriam wins in 0 / 0 / 0 of 1 cells and a "
+        "gate is enough in 1 / 1 / 1."
+    )
+    assert winner(merged.rows, 1.2) == "miriam"

@@ -59,8 +59,10 @@ def test_one_sm_can_not_be_split(policy: str) -> None:
 
 
 def test_a_share_is_between_nothing_and_everything() -> None:
-    with pytest.raises(UsageError, match=r"share of the SMs: between 0 and 1, got 1\.5"):
-        Partition(share=1.5).plan(mix(8))
+    for name in ("partition", "vacate"):
+        text = f"policy {name} share: more than 0 and less than 1, got 1"
+        with pytest.raises(UsageError, match=text):
+            get(f"{name}:share=1")
 
 
 def test_vacate_confines_the_critical_task_and_normal_steps_only_beside_it() -> None:

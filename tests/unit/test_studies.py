@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from bench_fakes import Silent
 
-from miriam.bench import BenchResult, InProcess, Options, encode, studies
+from miriam.bench import BenchResult, InProcess, Machine, Options, encode, studies
 from miriam.bench.charts import charts
 from miriam.bench.execute import workshop
 from miriam.bench.html_parts import page
@@ -144,3 +144,10 @@ def test_every_chart_is_in_the_page_and_labelled(options: Options) -> None:
     assert text.count("data:image/png;base64,") == len(shown)
     assert text.count("simulated (sim:xavier)</figcaption>") == len(shown) + 1
     assert "http" not in text
+
+
+def test_a_world_of_a_world_is_refused() -> None:
+    assert Machine("sim:orin").world(5).name == "sim:orin:5"
+    text = "device: a whole GPU where worlds are chosen besides, as sim:orin, got 'sim:orin:3'"
+    with pytest.raises(UsageError, match=text):
+        Machine("sim:orin:3").world(5)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from miriam.coordinator.plan import ORDERED, Plan, TaskPlan
 from miriam.coordinator.policy import Snapshot, Waiting, admit_in_flight
-from miriam.coordinator.split import split
+from miriam.coordinator.split import check_share, split
 from miriam.coordinator.task import Mix
 
 
@@ -23,6 +23,9 @@ class Partition:
 
     name: str = "partition"
     share: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_share(self.name, self.share)
 
     def plan(self, mix: Mix) -> Plan:
         """Ordered steps, each task on its side; UsageError on a GPU with one group of SMs."""

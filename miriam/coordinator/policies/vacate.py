@@ -27,7 +27,7 @@ from miriam.coordinator.plan import (
     TaskPlan,
 )
 from miriam.coordinator.policy import Snapshot, Waiting, admit_in_flight
-from miriam.coordinator.split import split
+from miriam.coordinator.split import check_share, split
 from miriam.coordinator.task import Mix
 from miriam.kernels import Step
 
@@ -38,6 +38,9 @@ class Vacate:
 
     name: str = "vacate"
     share: float = 0.75
+
+    def __post_init__(self) -> None:
+        check_share(self.name, self.share)
 
     def plan(self, mix: Mix) -> Plan:
         """One range of SMs for every normal step; UsageError on a GPU with one group of SMs."""

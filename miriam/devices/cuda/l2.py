@@ -43,7 +43,7 @@ class SetAside:
         return value
 
     def give_back(self) -> None:
-        """What was kept is like everything else in L2 again."""
+        """What was kept is like everything else in L2 again; what is set aside stays so, free."""
         if self._kept:
             ask(driver.cuCtxResetPersistingL2Cache())
             self._kept = 0

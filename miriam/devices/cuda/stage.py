@@ -71,7 +71,7 @@ class Stage:
 
         ``timed``: gates are kernels in any case, as these write down when they were reached.
         """
-        plan, self._timed = plans[0], timed
+        plan, self._timed, self._plans = plans[0], timed, plans
         self._device, self._mix, self._plan, self._profiles = device, mix, plan, profiles
         for task in range(len(mix.tasks)):
             self._borrow(task)
@@ -259,13 +259,11 @@ class Stage:
     def use(self, plan: Plan) -> None:
         """Let requests go by the grants of ``plan`` from their next control write on.
 
-        Every word is an old grant or a new one; a request under way may meet both. UsageError
-        unless the plan differs from the one that the stage was made for in its grants only.
+        Every word is an old grant or a new one; a request under way may meet both. UsageError for
+        a plan that the stage was not made for.
         """
-        if plan.tasks != self._plan.tasks or not set(plan.grants) <= set(self._plan.grants):
-            raise UsageError(
-                "plan", "the same tasks and levels as when the session was opened", plan.tasks
-            )
+        if plan not in self._plans:
+            raise UsageError("plan", "one that the session was opened with", plan.tasks)
         for task, table in self._tables.items():
             rows = self._layout.rows(plan, task, self._sets(plan, task))
             for line, step in enumerate(table.steps):

@@ -1,8 +1,8 @@
 """Worlds: the whole GPU or some of its SMs, as a context with streams of its own.
 
 SMs are confined by green contexts (CUDA driver API, "Green Contexts"). The device is split once
-into groups of SMs, which contexts share: a split can not be split again. A context is there as long
-as it is used, and none that overlaps with it has work then (`may_run_at_once`).
+into groups of SMs, which contexts share: a split can not be split again. A part is there as long as
+its session, in which no other context that overlaps with it has work (`may_run_at_once`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Gpu:
 
     @property
     def group_sms(self) -> int:
-        """SMs of a group: what confinement is rounded to."""
+        """SMs of a group: they can be confined together only."""
         return int(self.groups[0].sm.smCount) if self.groups else self.sms
 
     def whole(self) -> World:
@@ -61,31 +61,30 @@ class Gpu:
         return World(self, self.primary, None, self.sms, (0, self.sms))
 
     def world(self, first: int, stop: int) -> World:
-        """SMs ``first`` to ``stop - 1``, both ends rounded to the nearest border of a group.
+        """SMs ``first`` to ``stop - 1``: whole groups, without what is behind the last one.
 
-        Ranges that touch stay apart. UsageError where no group is left, or beyond the last one.
-        The numbers are not the hardware's: ``World.ids`` has those.
+        The numbers are not the hardware's: ``World.ids`` has those. UsageError for other ranges,
+        MissingCapabilityError where SMs can not be confined.
         """
-        place = self.rounded(first, stop)
+        place = self.place(first, stop)
         if place not in self._worlds:
             self._worlds[place] = self._confined(place, is_part=False)
         return self._worlds[place]
 
     def part(self, first: int, stop: int) -> World:
         """As `world`, but the caller's own, to be closed."""
-        return self._confined(self.rounded(first, stop), is_part=True)
+        return self._confined(self.place(first, stop), is_part=True)
 
-    def rounded(self, first: int, stop: int) -> tuple[int, int]:
-        """The SMs that `world` would take."""
-        size = self.group_sms
-        low, high = round(first / size), min(round(stop / size), len(self.groups))
-        if stop > self.sms or not 0 <= low < high:
-            raise UsageError(
-                f"SMs {first} to {stop} of {self.name}",
-                f"whole groups of {size}, up to {len(self.groups) * size}",
-                stop - first,
-            )
-        return low * size, high * size
+    def place(self, first: int, stop: int) -> tuple[int, int]:
+        """The SMs that `world` takes."""
+        what, size = f"SMs {first} to {stop} of {self.name}", self.group_sms
+        if not self.groups:
+            raise MissingCapabilityError(what, "they can not be confined", "use all of them")
+        end = len(self.groups) * size
+        last = end if stop == self.sms else stop
+        if first % size or last % size or not 0 <= first < last <= end:
+            raise UsageError(what, f"whole groups of {size}, up to {end}", stop - first)
+        return first, last
 
     def _confined(self, place: tuple[int, int], *, is_part: bool) -> World:
         taken = self.groups[slice(*(sm // self.group_sms for sm in place))]
@@ -123,12 +122,12 @@ class World:
         ask(driver.cuCtxSetCurrent(self.context))
 
     def part(self, first: int, stop: int) -> World:
-        """SMs ``first`` to ``stop - 1`` of this world, as ``Gpu.world`` rounds them; to be closed.
+        """SMs ``first`` to ``stop - 1`` of this world, as ``Gpu.world`` takes them; to be closed.
 
         Itself where these are all of its own.
         """
         base = self.range[0]
-        if first == 0 and (stop == self.sms or self.gpu.rounded(base, base + stop) == self.range):
+        if first == 0 and (stop == self.sms or self.gpu.place(base, base + stop) == self.range):
             return self
         return self.gpu.part(base + first, base + stop)
 
@@ -165,7 +164,7 @@ class World:
     def _first_ids(self, stop: int, where: Function) -> tuple[int, ...]:
         if stop >= self.sms:
             return self.ids(where)
-        known = self.gpu.known_ids.get(self.gpu.rounded(self.range[0], self.range[0] + stop))
+        known = self.gpu.known_ids.get(self.gpu.place(self.range[0], self.range[0] + stop))
         if known is not None:
             return known
         with closing(self.part(0, stop)) as part:

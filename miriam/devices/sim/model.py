@@ -58,6 +58,9 @@ class GpuModel:
 
     def world(self, sms: int) -> GpuModel:
         """The same GPU limited to ``sms`` SMs; L2 and DRAM stay whole."""
+        group = self.spec.sm_group
+        if sms % group and sms != self.spec.sms:
+            raise UsageError(f"device sim:{self.spec.name}", f"whole groups of {group} SMs", sms)
         if not 1 <= sms <= self.spec.sms:
             raise UsageError(
                 f"device sim:{self.spec.name}", f"a world has 1 to {self.spec.sms} SMs", sms

@@ -19,7 +19,7 @@ from miriam.devices.cuda.memory import download, upload
 from miriam.devices.cuda.patience import drain
 from miriam.devices.cuda.words import OPEN, SM_WORDS
 from miriam.devices.cuda.world import Gpu, World
-from miriam.errors import DeviceError, UsageError
+from miriam.errors import DeviceError, MissingCapabilityError, UsageError
 
 Check = Callable[[Subject], str]
 """Says what was seen; DeviceError where it is not as it should be."""
@@ -132,7 +132,7 @@ def check_worlds(gpu: Gpu, where: Module) -> tuple[tuple[WorldReport, ...], tupl
     for asked in (8, 16, 32, gpu.sms):
         try:
             world = gpu.whole() if asked == gpu.sms else gpu.world(0, asked)
-        except UsageError:
+        except (UsageError, MissingCapabilityError):
             continue
         # All SMs may be more than all groups: the last ones make up no whole group.
         groups = min(len(gpu.groups), (world.range[1] - world.range[0]) // gpu.group_sms)
