@@ -45,8 +45,11 @@ def show(result: BenchResult, console: Console) -> None:
 def table(result: BenchResult) -> Table:
     """One row per workload and policy; the title says which device, and whether simulated."""
     kind = "simulated" if result.simulated else "measured"
+    worlds = {row.point.world or result.device for row in result.rows}
+    # Several worlds stand in the names of the rows.
+    device = worlds.pop() if len(worlds) == 1 else result.device
     view = Table(
-        title=f"{result.title} on {result.device} ({kind}), seed {result.seed}",
+        title=f"{result.title} on {device} ({kind}), seed {result.seed}",
         box=SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )

@@ -15,6 +15,7 @@ from miriam.bench.charts import charts
 from miriam.bench.execute import workshop
 from miriam.bench.html_parts import page
 from miriam.bench.studies import growth, lgsvl, pairs
+from miriam.bench.table import table
 from miriam.errors import UnknownNameError, UsageError
 
 
@@ -151,3 +152,22 @@ def test_a_world_of_a_world_is_refused() -> None:
     text = "device: a whole GPU where worlds are chosen besides, as sim:orin, got 'sim:orin:3'"
     with pytest.raises(UsageError, match=text):
         Machine("sim:orin:3").world(5)
+
+
+def test_a_table_names_the_only_world_that_was_run() -> None:
+    def title(*worlds: int) -> str:
+        options = Options(
+            benchmark="pairs",
+            device="sim:orin",
+            policies=("gate",),
+            seconds=0.001,
+            seed=1,
+            workloads=("gru+lstm",),
+            gaps_us=(0.0,),
+            worlds=worlds,
+        )
+        result = studies.run(options, InProcess(workshop(1), Silent()))
+        return str(table(result).title)
+
+    assert title(4) == "Pairs on sim:orin:4 (simulated), seed 1"
+    assert title(0, 4) == "Pairs on sim:orin (simulated), seed 1"
