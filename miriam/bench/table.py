@@ -17,6 +17,10 @@ NOTES = (
     "H: normal rate / its rate alone. STP: sum of rates / rates alone.",
 )
 _ENOUGH_FOR_P99 = 1_000
+ON_HOST = (
+    "host: requests run one after the other in a policy's order, and nothing is held: policies of "
+    "the same order differ by chance."
+)
 _NOTHING = "-"
 _WIDE = 110
 _HEADINGS = (
@@ -38,7 +42,8 @@ def show(result: BenchResult, console: Console) -> None:
         console.width = _WIDE
     console.print(table(result))
     workloads = {row.workload: _mix(row) for row in result.rows}
-    for note in (*workloads.values(), *NOTES):
+    notes = (*NOTES, ON_HOST) if result.device == "host" else NOTES
+    for note in (*workloads.values(), *notes):
         console.print(note, style="dim", markup=False, highlight=False)
 
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from io import StringIO
 from typing import Any
 
 import pytest
 from bench_fakes import Silent
+from rich.console import Console
 
 from miriam.bench import BenchResult, InProcess, Machine, Options, encode, studies
 from miriam.bench.charts import charts
 from miriam.bench.execute import workshop
 from miriam.bench.html_parts import page
 from miriam.bench.studies import growth, lgsvl, pairs
-from miriam.bench.table import table
+from miriam.bench.table import show, table
 from miriam.errors import UnknownNameError, UsageError
 
 
@@ -171,3 +173,13 @@ def test_a_table_names_the_only_world_that_was_run() -> None:
 
     assert title(4) == "Pairs on sim:orin:4 (simulated), seed 1"
     assert title(0, 4) == "Pairs on sim:orin (simulated), seed 1"
+
+
+def test_the_host_says_that_it_only_orders() -> None:
+    def shown(device: str) -> str:
+        text = StringIO()
+        show(BenchResult(device, True, 1, ("gate",), (), "Pairs"), Console(file=text))
+        return text.getvalue()
+
+    assert "host: requests run one after the other" in shown("host")
+    assert "host:" not in shown("sim:orin")
