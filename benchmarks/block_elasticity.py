@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import date
 
 from miriam import __version__, models
@@ -71,14 +71,8 @@ help in a few places.
 """
 
 
-class Quiet:
-    """Sees nothing."""
-
-    def started(self, jobs: Sequence[Job]) -> None:
-        """These jobs begin."""
-
-    def passed(self, shares: Sequence[float]) -> None:
-        """Which share of each job's window has passed."""
+class Quiet(execute.Unobserved):
+    """Sees which job is done."""
 
     def finished(self, job: Job, record: JobRecord) -> None:
         """A job is done."""

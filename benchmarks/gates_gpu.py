@@ -24,7 +24,7 @@ import numpy as np
 from miriam import devices, models
 from miriam.coordinator import Task
 from miriam.coordinator.policies import get
-from miriam.devices.cuda.buffers import Buffers
+from miriam.devices.cuda.buffers import Buffers, Weights
 from miriam.devices.cuda.capture import Graph, add_wait, recording
 from miriam.devices.cuda.device import CudaDevice
 from miriam.devices.cuda.driver import ask, driver
@@ -91,8 +91,8 @@ def passed(gates: Gates) -> dict[str, float]:
     profiles = device.profile(program)
     nearest = min(range(len(profiles)), key=lambda i: abs(profiles[i].original_ns - 6_000))
     step = program.steps[nearest]
-    weights = {b.name: gates.memory.device(b.bytes) for b in program.named("weight")}
-    arguments = Buffers(program, weights, gates.memory).arguments(step)
+    weights = Weights(program, None, gates.memory)
+    arguments = Buffers(program, weights.addresses, gates.memory).arguments(step)
     stream = device.world.stream(0)
     gates.set(1)
 

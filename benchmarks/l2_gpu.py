@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import nan
 
-from miriam.bench import InProcess, Job, JobRecord, Options, RowFigures
-from miriam.bench.execute import workshop
+from miriam.bench import InProcess, Options, RowFigures
+from miriam.bench.execute import Unobserved, workshop
 from miriam.bench.studies import run
 from miriam.devices.cuda import l2
 from miriam.devices.cuda.about import about
@@ -47,23 +47,10 @@ Outputs of all rows: {verified}. `{command}`
 |---|---|---|---|---|---|---|---|---|"""
 
 
-class Silent:
-    """Says nothing while jobs run."""
-
-    def started(self, jobs: Sequence[Job]) -> None:
-        """Jobs begin."""
-
-    def passed(self, shares: Sequence[float]) -> None:
-        """Which share of each job's window has passed."""
-
-    def finished(self, job: Job, record: JobRecord) -> None:
-        """A job is done."""
-
-
 def measured(share: float) -> tuple[RowFigures, ...]:
     """All rows with so much of L2 for critical weights; of sessions opened from now on."""
     l2.SHARE = share
-    return tuple(run(OPTIONS, InProcess(workshop(OPTIONS.seed), Silent())).rows)
+    return tuple(run(OPTIONS, InProcess(workshop(OPTIONS.seed), Unobserved())).rows)
 
 
 def lines(rounds: Sequence[Mapping[str, Sequence[RowFigures]]]) -> Iterator[str]:

@@ -55,11 +55,10 @@ def child(case: str, seconds: float) -> None:
     module = Module(compile_source(SOURCE, "work.cu", ("work",), device.arch))
     work = module.function("work")
     out = Memory().device(4 * max(BLOCKS) * 128)
-    worlds = [device.world(*sms) for sms in CASES[case]]
+    left, right = (device.world(*sms) for sms in CASES[case])
     until = time.perf_counter() + seconds
     requests = 0
     while time.perf_counter() < until:
-        left, right = worlds
         made = [graph(left, work, out, 500), *(graph(right, work, out, 4_000) for _ in range(2))]
         for _ in range(REQUESTS):
             for recorded, stream in made:

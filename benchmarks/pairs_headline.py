@@ -14,13 +14,13 @@ from textwrap import wrap
 from benchmarks.pairs_chart import GAPS_US
 from benchmarks.pairs_rows import Cell, Merged, Row, gap_text, load
 from benchmarks.pairs_verdicts import BUDGET_ROW
-from benchmarks.pairs_wins import BOUNDS, KINDS, only_default, winner
+from benchmarks.pairs_wins import BOUNDS, DEFAULTS, KINDS, only_default, winner
 
 README = Path("README.md")
 BEGIN, END = "<!-- measured pairs: begin -->", "<!-- measured pairs: end -->"
 POLICIES = (
     "miriam-measured:budget=0",
-    "miriam-measured:budget=0.1",
+    DEFAULTS[0],
     BUDGET_ROW,
     "miriam",
     "gate",

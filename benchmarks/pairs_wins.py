@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from benchmarks.pairs_rows import Cell, Row, floor, frontier
+from miriam.coordinator.policies import miriam_measured
 
 BOUNDS = (1.1, 1.2, 1.5)
 SAME = 0.01
-DEFAULTS = ("miriam-measured:budget=0.1", "gate")
+DEFAULTS = (f"{miriam_measured.POLICY.name}:budget={miriam_measured.POLICY.budget:g}", "gate")
 """What users get who set nothing."""
 
 SIMPLER = ("multistream", "gate", "partition", "mps")

@@ -32,6 +32,19 @@ class Observer(Protocol):
         """A job is done; they end in any order."""
 
 
+class Unobserved:
+    """Nobody watches."""
+
+    def started(self, jobs: Sequence[Job]) -> None:
+        """Nothing."""
+
+    def passed(self, shares: Sequence[float]) -> None:
+        """Nothing."""
+
+    def finished(self, job: Job, record: JobRecord) -> None:
+        """Nothing."""
+
+
 class Executor(Protocol):
     """Runs independent jobs."""
 

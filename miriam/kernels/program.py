@@ -88,7 +88,10 @@ class Step:
 
     @property
     def alike(self) -> tuple[object, ...]:
-        """The same for steps that do the same on other buffers: how much of it, numbers may say."""
+        """Equal for steps that do the same work, if on other buffers.
+
+        Numbers are part of it, as they may say how much of it there is.
+        """
         return self.kernel, tuple(arg for arg in self.args if isinstance(arg, Scalar))
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from miriam.bench import Job, JobRecord, Options, studies
-from miriam.bench.execute import workshop
+from miriam.bench import Options, studies
+from miriam.bench.execute import Unobserved, workshop
 from miriam.bench.pytorch import MODELS, TorchModels
 from miriam.bench.rounds import InRounds
 from miriam.bench.solo import OnDevice
@@ -27,19 +26,6 @@ ASKED = Options(
     gaps_us=(0.0, 4_000.0),
     worlds=(0,),
 )
-
-
-class Unobserved:
-    """Nobody watches."""
-
-    def started(self, jobs: Sequence[Job]) -> None:
-        pass
-
-    def passed(self, shares: Sequence[float]) -> None:
-        pass
-
-    def finished(self, job: Job, record: JobRecord) -> None:
-        pass
 
 
 @pytest.fixture(autouse=True)

@@ -22,6 +22,7 @@ from miriam.bench import (
     Workshop,
     run_cells,
 )
+from miriam.bench.execute import Unobserved
 from miriam.coordinator import Policy, Task
 from miriam.devices.contract import Arrays, Completion, Usage
 from miriam.devices.observe import Observer
@@ -145,17 +146,11 @@ class FakeDevice:
         return session
 
 
-class Silent:
+class Silent(Unobserved):
     """Observes nothing but keeps the names of the rows."""
 
     def __init__(self) -> None:
         self.rows: list[str] = []
-
-    def started(self, jobs: Sequence[Job]) -> None:
-        pass
-
-    def passed(self, shares: Sequence[float]) -> None:
-        pass
 
     def finished(self, job: Job, record: JobRecord) -> None:
         if not job.solo:

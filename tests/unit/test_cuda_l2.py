@@ -11,7 +11,7 @@ pytest.importorskip("cuda.bindings")
 
 from miriam.devices.cuda import l2
 from miriam.devices.cuda.driver import driver
-from miriam.devices.cuda.l2 import SHARE, SetAside
+from miriam.devices.cuda.l2 import SHARE, SetAside, look_through
 
 MB = 1_000_000
 OK, REFUSED = driver.CUresult.CUDA_SUCCESS, driver.CUresult.CUDA_ERROR_UNSUPPORTED_LIMIT
@@ -89,3 +89,10 @@ def test_what_was_kept_is_given_back_once(made: Any) -> None:
     here.set_aside.give_back()
     here.set_aside.give_back()
     assert here.gpu.resets == 1
+
+
+def test_streams_are_left_alone_where_there_is_no_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(l2, "driver", SimpleNamespace())
+    look_through(None, "stream")
+    with pytest.raises(AttributeError):
+        look_through("window", "stream")

@@ -141,9 +141,7 @@ class _Bench:
         ]
         self._urgent, self._other = world.stream(-(2**31)), world.stream(0)
         self._l2 = SetAside(world.gpu.handle)
-        kept = self._l2.window(weights[0].address, weights[0].bytes)
-        if kept is not None:
-            look_through(kept, self._urgent)
+        look_through(self._l2.window(weights[0].address, weights[0].bytes), self._urgent)
         self._side = world.stream(-(2**31))
         self._quota = self._memory.device(4)
         self._sms = self._memory.device(4 * SM_WORDS)

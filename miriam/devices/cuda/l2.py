@@ -13,6 +13,13 @@ from miriam.devices.cuda.driver import ask, driver
 SHARE = 0.25
 """Of the L2 cache, for critical weights at most."""
 
+_ATTRIBUTE = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
+_REFUSED = (
+    driver.CUresult.CUDA_ERROR_UNSUPPORTED_LIMIT,
+    driver.CUresult.CUDA_ERROR_NOT_SUPPORTED,
+)
+"""As to an MPS client, where the server's settings count (the same section)."""
+
 
 class SetAside:
     """The part of L2 that one session's critical weights have."""
@@ -56,23 +63,22 @@ class SetAside:
 def _set_aside(size_bytes: int) -> bool:
     """Have so much of L2 set aside in the current context, or more; whether that is possible."""
     limit = driver.CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE
-    status, *known = driver.cuCtxGetLimit(limit)
-    if status not in _REFUSED and ask((status, *known)) < size_bytes:
-        (status,) = driver.cuCtxSetLimit(limit, size_bytes)
-    if status in _REFUSED:
+    known = driver.cuCtxGetLimit(limit)
+    if known[0] in _REFUSED:
         return False
-    ask((status,))
+    if ask(known) >= size_bytes:
+        return True
+    made = driver.cuCtxSetLimit(limit, size_bytes)
+    if made[0] in _REFUSED:
+        return False
+    ask(made)
     return True
 
 
-_ATTRIBUTE = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
-_REFUSED = (
-    driver.CUresult.CUDA_ERROR_UNSUPPORTED_LIMIT,
-    driver.CUresult.CUDA_ERROR_NOT_SUPPORTED,
-)
-"""As in an MPS client, where the server's settings count."""
+def look_through(window: Any | None, stream: Any) -> None:
+    """Let kernels that are submitted to ``stream`` or recorded there from now on use ``window``.
 
-
-def look_through(window: Any, stream: Any) -> None:
-    """Let kernels that are submitted to ``stream`` or recorded there from now on use ``window``."""
-    ask(driver.cuStreamSetAttribute(stream, _ATTRIBUTE, window))
+    Nothing to do for None.
+    """
+    if window is not None:
+        ask(driver.cuStreamSetAttribute(stream, _ATTRIBUTE, window))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from miriam.devices.cuda.buffers import Buffers, CArgument
+from miriam.devices.cuda.buffers import Buffers, CArgument, Weights
 from miriam.devices.cuda.capture import recording
 from miriam.devices.cuda.code import Function
 from miriam.devices.cuda.driver import ask, driver
@@ -46,8 +46,7 @@ class Profiler:
         """The profile of each step of ``program``; steps that are alike are measured once."""
         self._world.enter()
         memory = Memory()
-        weights = {b.name: memory.device(b.bytes) for b in program.named("weight")}
-        buffers = Buffers(program, weights, memory)
+        buffers = Buffers(program, Weights(program, None, memory).addresses, memory)
         stream = self._world.stream(0)
         counters = memory.device(4 * REPEATS)
         known: dict[tuple[object, ...], StepProfile] = {}

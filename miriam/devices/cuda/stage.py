@@ -220,8 +220,7 @@ class Stage:
             side = self._side_stream(world, priority)
             lane = self.lane_type(work, world, priority, buffers, side, next(self._numbers))
             lanes.append(lane)
-            if kept is not None:
-                look_through(kept, lane.stream)
+            look_through(kept, lane.stream)
             if work.critical:
                 self._record_critical(lane, task, request, table)
             else:

@@ -126,9 +126,9 @@ class World:
 
         Itself where these are all of its own.
         """
-        base = self.range[0]
-        if first == 0 and (stop == self.sms or self.gpu.place(base, base + stop) == self.range):
+        if (first, stop) == (0, self.sms):
             return self
+        base = self.range[0]
         return self.gpu.part(base + first, base + stop)
 
     def close(self) -> None:

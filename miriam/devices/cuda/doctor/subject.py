@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from miriam.coordinator import Task
-from miriam.devices.cuda.buffers import Buffers
+from miriam.devices.cuda.buffers import Buffers, Weights
 from miriam.devices.cuda.capture import Graph, recording
 from miriam.devices.cuda.device import CudaDevice
 from miriam.devices.cuda.driver import ask, driver
@@ -92,8 +92,8 @@ class Subject:
         self.profiles = device.profile(program)
         device.world.enter()
         self._memory = Memory()
-        weights = {b.name: self._memory.device(b.bytes) for b in program.named("weight")}
-        buffers = Buffers(program, weights, self._memory)
+        weights = Weights(program, None, self._memory)
+        buffers = Buffers(program, weights.addresses, self._memory)
         self._side = device.world.stream(0)
         self.lane = Lane(Task(program.name, program), device.world, 0, buffers, self._side)
         self.urgent = device.world.stream(-(2**31))
