@@ -9,9 +9,11 @@ import pytest
 
 pytest.importorskip("cuda.bindings")
 
+from miriam.coordinator.plan import Plan, TaskPlan
 from miriam.coordinator.split import split
 from miriam.devices.cuda.driver import driver
 from miriam.devices.cuda.stage import Stage
+from miriam.devices.cuda.tryout import to_try
 from miriam.devices.cuda.world import Gpu, World, may_run_at_once
 from miriam.errors import MissingCapabilityError, UsageError
 
@@ -45,6 +47,13 @@ def test_a_part_beside_the_whole_gpu_runs() -> None:
 )
 def test_green_contexts_with_sms_in_common_do_not(others: list[tuple[int, int]]) -> None:
     assert not may_run_at_once([world(0, 32), *(world(*sms) for sms in others)])
+
+
+def test_plans_that_confine_tasks_are_tried_on_the_whole_gpu_only() -> None:
+    shared = Plan((TaskPlan(0, ()), TaskPlan(1, ())))
+    split_up = Plan((TaskPlan(0, (), (0, 16)), TaskPlan(1, (), (16, 32))))
+    assert to_try([shared, split_up], WHOLE) == [shared, split_up]
+    assert to_try([shared, split_up], world(0, 32)) == [shared]
 
 
 class Part:

@@ -15,7 +15,7 @@ from miriam.devices.cuda.kernels import Kernels
 from miriam.devices.cuda.profile import Profiler, StepProfile
 from miriam.devices.cuda.recording import Recording
 from miriam.devices.cuda.session import CudaSession
-from miriam.devices.cuda.tryout import tried
+from miriam.devices.cuda.tryout import to_try, tried
 from miriam.devices.cuda.world import Gpu, World
 from miriam.devices.observe import Observer
 from miriam.devices.tryout import Tried
@@ -112,7 +112,8 @@ class CudaDevice:
         mix = Mix(self.gpu, tuple(tasks), step_ns)
         if isinstance(policy, Measuring):
             mix = replace(mix, coruns=self._coruns(mix, policy))
-            mix = replace(mix, candidates=self._tried(mix, policy.candidates(mix), profiles))
+            plans = to_try(policy.candidates(mix), self.world)
+            mix = replace(mix, candidates=self._tried(mix, plans, profiles))
         return CudaSession(self, mix, policy, profiles, observers, tuple(ladder(mix)), timed)
 
     def _coruns(self, mix: Mix, policy: Measuring) -> dict[tuple[int, int], tuple[CoRun, ...]]:

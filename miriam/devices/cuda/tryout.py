@@ -13,6 +13,7 @@ from miriam.devices import tryout
 from miriam.devices.contract import Arrays
 from miriam.devices.cuda.profile import StepProfile
 from miriam.devices.cuda.session import CudaSession
+from miriam.devices.cuda.world import World
 from miriam.devices.observe import Observer
 from miriam.kernels import Program
 
@@ -21,6 +22,17 @@ if TYPE_CHECKING:
 
 LENGTH = tryout.Length(requests=150, shortest_ns=60_000_000, longest_ns=350_000_000, percentile=99)
 """So many requests that one that was slow by chance does not decide."""
+
+
+def to_try(plans: Sequence[Plan], world: World) -> list[Plan]:
+    """``plans``; in a world of some SMs, without those that give SMs to tasks.
+
+    Green contexts come and go there beside that of the world, and now and then the GPU stops
+    (docs/bench.md, "A fault in worlds of some SMs"). Who asks for such a plan has it.
+    """
+    if world.green is None:
+        return list(plans)
+    return [plan for plan in plans if not any(task.sms for task in plan.tasks)]
 
 
 def tried(

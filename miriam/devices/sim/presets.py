@@ -57,9 +57,10 @@ PRESETS: dict[str, GpuModel] = {
             spec=GpuSpec("h200", "sm_90", 132, 4_800.0, sm_group=8),
             clock_mhz=1_980,
             fp32_lanes_per_sm=128,
-            l2_bytes=50 * MIB,
+            l2_bytes=60 * MIB,
             l2_bytes_per_clock_per_sm=45,
-            source="NVIDIA H200 data sheet; H100 Tensor Core GPU Architecture whitepaper",
+            source="NVIDIA H200 data sheet; H100 Tensor Core GPU Architecture whitepaper; L2 as "
+            "CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE reports it",
         ),
     )
 }
