@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -12,7 +12,6 @@ pytest.importorskip("cuda.bindings")
 from miriam.devices.cuda import l2
 from miriam.devices.cuda.driver import driver
 from miriam.devices.cuda.l2 import SHARE, SetAside, look_through
-from miriam.devices.cuda.world import World
 
 MB = 1_000_000
 OK, REFUSED = driver.CUresult.CUDA_SUCCESS, driver.CUresult.CUDA_ERROR_UNSUPPORTED_LIMIT
@@ -51,11 +50,10 @@ class Gpu:
 def made(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A set-aside on such a GPU, and the GPU."""
 
-    def make(*, green: Any = None, **properties: Any) -> Any:
+    def make(**properties: Any) -> Any:
         gpu = Gpu(**properties)
         monkeypatch.setattr(l2, "driver", gpu)
-        world = World(cast(Any, SimpleNamespace(handle=0)), None, green, 132, (0, 132))
-        return SimpleNamespace(set_aside=SetAside(world), gpu=gpu)
+        return SimpleNamespace(set_aside=SetAside(None), gpu=gpu)
 
     return make
 
@@ -73,7 +71,7 @@ def test_a_window_is_where_the_weights_are(made: Any) -> None:
     assert (int(window.base_ptr), window.num_bytes, window.hitRatio) == (4096, 3 * MB, 1.0)
 
 
-@pytest.mark.parametrize("properties", [{"persisting": 0}, {"refuses": True}, {"green": "green"}])
+@pytest.mark.parametrize("properties", [{"persisting": 0}, {"refuses": True}])
 def test_where_nothing_can_be_set_aside_nothing_is(made: Any, properties: Any) -> None:
     here = made(**properties)
     assert here.set_aside.window(4096, MB) is None

@@ -140,7 +140,7 @@ class _Bench:
             for program, of in zip(programs, weights, strict=True)
         ]
         self._urgent, self._other = world.stream(-(2**31)), world.stream(0)
-        self._l2 = SetAside(world)
+        self._l2 = SetAside(world.gpu.handle)
         look_through(self._l2.window(weights[0].address, weights[0].bytes), self._urgent)
         self._side = world.stream(-(2**31))
         self._quota = self._memory.device(4)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from miriam.devices.cuda.driver import ask, driver
-from miriam.devices.cuda.world import World
 
 SHARE = 0.25
 """Of the L2 cache, for critical weights at most."""
@@ -25,14 +24,9 @@ _REFUSED = (
 class SetAside:
     """The part of L2 that one session's critical weights have."""
 
-    def __init__(self, world: World) -> None:
-        """Where nothing can be set aside there is no window, nor in a world of some SMs.
-
-        There the GPU may stop with CUDA_ERROR_LAUNCH_FAILED (docs/bench.md, "A fault in worlds of
-        some SMs").
-        """
-        self._device = world.gpu.handle
-        self._is_whole = world.green is None
+    def __init__(self, device: Any) -> None:
+        """``device``: the CUdevice; on one that can set nothing aside there is no window."""
+        self._device = device
         self._room = min(
             round(SHARE * self._attribute("L2_CACHE_SIZE")),
             self._attribute("MAX_PERSISTING_L2_CACHE_SIZE"),
@@ -42,7 +36,7 @@ class SetAside:
     def window(self, address: int, size_bytes: int) -> Any | None:
         """What makes streams keep what they read there; None if it has no room as a whole."""
         most = self._attribute("MAX_ACCESS_POLICY_WINDOW_SIZE")
-        if not self._is_whole or not 0 < size_bytes <= min(self._room - self._kept, most):
+        if not 0 < size_bytes <= min(self._room - self._kept, most):
             return None
         if not _set_aside(self._kept + size_bytes):
             return None

@@ -88,7 +88,7 @@ class Stage:
         self._numbers = count()
         self._tables = {task: self._table(task, plans) for task in self._watched}
         self._worlds = self._placed()
-        self._l2 = SetAside(device.world)
+        self._l2 = SetAside(device.world.gpu.handle)
         self.lanes = [self._lanes(task) for task in range(len(mix.tasks))]
         self.warp_ns = [self._warp_ns(task) for task in range(len(mix.tasks))]
         # Copies and fills of this thread's legacy stream, for which our streams do not wait.
