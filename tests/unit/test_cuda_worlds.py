@@ -14,7 +14,7 @@ from miriam.coordinator.split import split
 from miriam.devices.cuda.driver import driver
 from miriam.devices.cuda.stage import Stage
 from miriam.devices.cuda.tryout import to_try
-from miriam.devices.cuda.world import Gpu, World, may_run_at_once
+from miriam.devices.cuda.world import Gpu, World
 from miriam.errors import MissingCapabilityError, UsageError
 
 
@@ -26,27 +26,39 @@ def world(first: int, stop: int, *, green: bool = True) -> World:
 WHOLE = world(0, 132, green=False)
 
 
+SMALL = world(0, 32)
+
+
 def test_parts_that_touch_run_at_once() -> None:
-    left, right = world(0, 16), world(16, 32)
-    assert may_run_at_once([left, right, left])
+    assert SMALL.may_run_at_once([(0, 16), (16, 32), (0, 16)])
 
 
 def test_one_world_for_all_tasks_is_no_overlap() -> None:
-    assert may_run_at_once([world(0, 32)] * 3)
-    assert may_run_at_once([])
-    assert not may_run_at_once([world(0, 32), world(0, 32)])
+    assert SMALL.may_run_at_once([None, (0, 32), None])
+    assert SMALL.may_run_at_once([])
 
 
 def test_a_part_beside_the_whole_gpu_runs() -> None:
     """The primary context is no green one: `vacate` on a whole H200 never met the fault."""
-    assert may_run_at_once([world(0, 96), WHOLE])
+    assert WHOLE.may_run_at_once([(0, 96), None, (0, 132)])
+    assert not WHOLE.may_run_at_once([(0, 96), (64, 128), None])
 
 
 @pytest.mark.parametrize(
-    "others", [[(0, 24)], [(8, 16), (24, 32)], [(24, 40)]], ids=["left", "inside", "across"]
+    "others", [[(0, 24)], [(8, 16), (24, 32)], [(0, 24), (16, 32)]], ids=["left", "two", "across"]
 )
 def test_green_contexts_with_sms_in_common_do_not(others: list[tuple[int, int]]) -> None:
-    assert not may_run_at_once([world(0, 32), *(world(*sms) for sms in others)])
+    assert not SMALL.may_run_at_once([None, *others])
+
+
+def test_sms_of_a_small_world_are_told_apart_without_contexts_of_parts() -> None:
+    """A part's context would overlap with the world's own."""
+    gpu = h200()
+    gpu.known_ids[32, 64] = tuple(range(1, 65, 2))
+    small = World(gpu, None, "green", 32, (32, 64))
+    where = cast(Any, None)
+    assert small.ids_of(0, 24, where) + small.ids_of(24, 32, where) == gpu.known_ids[32, 64]
+    assert len(small.ids_of(24, 32, where)) == 8
 
 
 def test_plans_that_confine_tasks_are_tried_on_the_whole_gpu_only() -> None:
@@ -69,15 +81,14 @@ class Part:
         self.closed = True
 
 
-class Divided:
+class Divided(World):
     """A world of 32 SMs in groups of 8; ``given``: the parts that it gave."""
 
-    range, green = (0, 32), "green"
-
     def __init__(self) -> None:
+        super().__init__(cast(Any, None), None, "green", 32, (0, 32))
         self.given: list[Part] = []
 
-    def part(self, first: int, stop: int) -> Part:
+    def part(self, first: int, stop: int) -> Any:
         if first % 8 or stop % 8:
             raise UsageError("SMs", "whole groups of 8", first)
         self.given.append(Part(first, stop))
@@ -103,13 +114,13 @@ def test_tasks_that_ask_for_the_same_sms_share_a_part() -> None:
 def test_tasks_whose_parts_overlap_share_the_sessions_world() -> None:
     world = Divided()
     assert placed(world, (0, 24), None) == [world, world]
-    assert [part.closed for part in world.given] == [True]
+    assert world.given == []
 
 
 def test_parts_are_given_back_where_another_one_can_not_be_had() -> None:
     world = Divided()
     with pytest.raises(UsageError, match="whole groups"):
-        placed(world, (0, 16), (16, 31), (16, 30))
+        placed(world, (0, 16), (16, 30), (30, 32))
     assert all(part.closed for part in world.given)
 
 

@@ -30,7 +30,7 @@ from miriam.devices.cuda.profile import StepProfile, resident_blocks
 from miriam.devices.cuda.rows import RowWrites, Table
 from miriam.devices.cuda.waits import Waits
 from miriam.devices.cuda.words import Layout
-from miriam.devices.cuda.world import World, may_run_at_once
+from miriam.devices.cuda.world import World
 from miriam.errors import DeviceError, MissingCapabilityError, UsageError
 
 if TYPE_CHECKING:
@@ -189,17 +189,16 @@ class Stage:
     def _placed(self) -> Sequence[World]:
         """The world of each task; the session's for all where their own may not overlap."""
         whole = self._device.world
-        ranges = {task.sms for task in self._plan.tasks}
+        ranges = [task.sms for task in self._plan.tasks]
+        if not whole.may_run_at_once(ranges):
+            return [whole] * len(ranges)
         with ExitStack() as unused:
             parts = {
                 sms: unused.enter_context(closing(whole.part(*sms))) if sms else whole
-                for sms in ranges
+                for sms in set(ranges)
             }
-            worlds = [parts[task.sms] for task in self._plan.tasks]
-            if not may_run_at_once(worlds):
-                return [whole] * len(worlds)
             unused.pop_all()
-        return worlds
+        return [parts[sms] for sms in ranges]
 
     def _lanes(self, task: int) -> list[Lane]:
         work, plan, world = self._mix.tasks[task], self._plan.tasks[task], self._worlds[task]

@@ -27,8 +27,9 @@ LENGTH = tryout.Length(requests=150, shortest_ns=60_000_000, longest_ns=350_000_
 def to_try(plans: Sequence[Plan], world: World) -> list[Plan]:
     """``plans``; in a world of some SMs, without those that give SMs to tasks.
 
-    Green contexts come and go there beside that of the world, and now and then the GPU stops
-    (docs/bench.md, "A fault in worlds of some SMs"). Who asks for such a plan has it.
+    Their green contexts would overlap with the world's own: a process that ever had such a context
+    may meet a fault of the GPU later (docs/bench.md, "A fault in worlds of some SMs"). Who asks for
+    such a plan has it.
     """
     if world.green is None:
         return list(plans)

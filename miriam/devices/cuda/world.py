@@ -2,13 +2,13 @@
 
 SMs are confined by green contexts (CUDA driver API, "Green Contexts"). The device is split once
 into groups of SMs, which contexts share: a split can not be split again. A part is there as long as
-its session, in which no other context that overlaps with it has work (`may_run_at_once`).
+its session, in which no other context that overlaps with it has work (`World.may_run_at_once`).
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -24,6 +24,9 @@ from miriam.errors import MissingCapabilityError, UsageError
 from miriam.kernels import ARCHITECTURES, GpuSpec
 
 _MOST_SMS = 1_024
+
+Range = tuple[int, int]
+"""SMs, half-open."""
 
 
 @dataclass(eq=False)
@@ -156,7 +159,13 @@ class World:
         return known[self.range]
 
     def ids_of(self, first: int, stop: int, where: Function) -> tuple[int, ...]:
-        """The hardware's numbers of the SMs ``first`` to ``stop - 1`` of this world."""
+        """The hardware's numbers of the SMs ``first`` to ``stop - 1`` of this world.
+
+        Of the whole GPU, those that `part` takes. Of some of its SMs they are counted in the order
+        of these numbers, as a context of a part would overlap with the world's own.
+        """
+        if self.green is not None:
+            return self.ids(where)[first:stop]
         upper = self._first_ids(stop, where)
         lower = self._first_ids(first, where) if first else ()
         return tuple(sm for sm in upper if sm not in lower)
@@ -164,11 +173,23 @@ class World:
     def _first_ids(self, stop: int, where: Function) -> tuple[int, ...]:
         if stop >= self.sms:
             return self.ids(where)
-        known = self.gpu.known_ids.get(self.gpu.place(self.range[0], self.range[0] + stop))
+        known = self.gpu.known_ids.get(self.gpu.place(0, stop))
         if known is not None:
             return known
         with closing(self.part(0, stop)) as part:
             return part.ids(where)
+
+    def may_run_at_once(self, ranges: Iterable[Range | None]) -> bool:
+        """Whether kernels may run on these ``ranges`` of its SMs at once; None is all of them.
+
+        Not where different green contexts have SMs in common: now and then the GPU stops then with
+        CUDA_ERROR_LAUNCH_FAILED (docs/bench.md, "A fault in worlds of some SMs").
+        """
+        whole = (0, self.sms)
+        taken = {whole if sms is None else sms for sms in ranges}
+        if self.green is None:
+            taken.discard(whole)
+        return all(before[1] <= after[0] for before, after in pairwise(sorted(taken)))
 
     def stream(self, priority: int) -> Any:
         """A new stream; smaller is more urgent, beyond the device's range it is clamped."""
@@ -178,16 +199,6 @@ class World:
         if self.green is None:
             return ask(driver.cuStreamCreateWithPriority(flags, priority))
         return ask(driver.cuGreenCtxStreamCreate(self.green, flags, priority))
-
-
-def may_run_at_once(worlds: Sequence[World]) -> bool:
-    """Whether kernels may run in all of ``worlds`` at once.
-
-    Not where different green contexts have SMs in common: now and then the GPU stops then with
-    CUDA_ERROR_LAUNCH_FAILED (docs/bench.md, "A fault in worlds of some SMs").
-    """
-    confined = sorted(world.range for world in set(worlds) if world.green is not None)
-    return all(before[1] <= after[0] for before, after in pairwise(confined))
 
 
 def gpu(ordinal: int) -> Gpu:
