@@ -149,16 +149,41 @@ def test_beside_a_task_that_was_not_measured_no_task_is_confined() -> None:
     assert not any(task.sms for plan in POLICY.candidates(captured) for task in plan.tasks)
 
 
-@pytest.mark.parametrize("rigid", [None, "closed source"])
-def test_holding_everything_is_tried_with_fewer_gates(rigid: str | None) -> None:
-    """Beside a request of 1.6 ms gates are 80, 160 and 320 us apart, at normal steps of 40 us."""
+def beside_long(rigid: str | None = None) -> Mix:
+    """A critical request of 1.6 ms, beside 16 steps of 40 us."""
     work = mix([(ONE_WAVE, 40)] * 16, critical=1, rigid=rigid)
     long = tuple(10 * ns for ns in work.step_ns[0])
-    found = POLICY.candidates(measured(replace(work, step_ns=(long, work.step_ns[1])), free))
+    return measured(replace(work, step_ns=(long, work.step_ns[1])), free)
+
+
+def gates(plan: Plan) -> int:
+    return sum(step.level >= Level.GATE for step in plan.tasks[1].steps)
+
+
+@pytest.mark.parametrize("rigid", [None, "closed source"])
+def test_holding_everything_is_tried_with_fewer_gates(rigid: str | None) -> None:
+    """They are 80, 160 and 320 us apart."""
+    found = POLICY.candidates(beside_long(rigid))
     held = [plan for plan in found if plan.grants and not any(map(any, opened(plan)))]
-    gates = [sum(s.level >= Level.GATE for s in plan.tasks[1].steps) for plan in held]
-    assert gates == [8, 4, 2]
+    assert [gates(plan) for plan in held] == [8, 4, 2]
     assert held[0] == found[0]
+
+
+@pytest.mark.parametrize(("budget", "left"), [(0, 8), (0.05, 4), (0.1, 4), (0.15, 2), (1, 2)])
+def test_gates_are_no_further_apart_than_the_budget(budget: float, left: int) -> None:
+    """Closed loops do not show what it costs when normal work leaves late."""
+    work = beside_long("closed source")
+    policy = MiriamMeasured(budget=budget)
+    found = policy.candidates(work)
+    shown = tuple(Candidate(plan, 1.0, 1.0 / gates(plan)) for plan in found if plan.grants)
+    assert gates(policy.plan(replace(work, candidates=shown))) == left
+
+
+def test_gates_that_would_be_no_further_apart_are_in_time() -> None:
+    """Beside short steps fewer gates make the same plan."""
+    work = measured(mix([SHORT]), free)
+    held = POLICY.candidates(work)[0]
+    assert MiriamMeasured(budget=0).plan(replace(work, candidates=(Candidate(held, 1, 1),))) == held
 
 
 def test_some_candidates_hold_the_unit_that_costs_most() -> None:
