@@ -55,15 +55,15 @@ class Candidate:
     """What trying a plan with all tasks showed.
 
     ``slowdown``: the 99th percentile (simulated: the 95th) of a critical request's service / the
-    same under the first candidate, of several critical tasks the largest. ``gain``: the normal work
-    done beside closed loops of critical requests, in ns of its time alone per ns; ``idle_gain``:
-    the same while no critical request runs.
+    same under the first candidate; in closed loops or with pauses between critical requests, and of
+    several critical tasks, whichever is largest. ``gain``: the normal work done beside closed loops
+    of critical requests, in ns of its time alone per ns; ``paused_gain``: the same with pauses.
     """
 
     plan: Plan
     slowdown: float
     gain: float
-    idle_gain: float = 1.0
+    paused_gain: float = 1.0
 
 
 @runtime_checkable

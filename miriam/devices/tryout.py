@@ -1,11 +1,13 @@
 """Tries plans with all tasks of a mix, for a policy that chooses by what it sees.
 
-Every task runs in a closed loop, each time on the same inputs; in the end the normal ones alone.
+Every task runs in a closed loop, each time on the same inputs; then the critical ones pause between
+their requests. How often those come nobody knows: beside a closed loop hardly anything normal runs
+when a critical request begins, after a pause everything does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from math import inf
@@ -25,6 +27,11 @@ from miriam.coordinator import (
 from miriam.coordinator.corun import Candidate
 from miriam.devices.contract import Arrays, Completion, Session
 from miriam.devices.observe import Observer
+
+PAUSE = 3.0
+"""On average, over the critical request's time alone."""
+
+_GOLDEN = 0.618
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +140,13 @@ def tried(
             requests = warm_up_requests(mix, plan)
             begin = replace(length, requests=requests, shortest_ns=0, longest_ns=warm_up_ns)
             trial.begin(begin)
-            seen.append((*trial.run(), trial.idle()))
+            busy, gain = trial.run(pause=0)
+            paused, paused_gain = trial.run(pause=PAUSE)
+            seen.append(([*busy, *paused], gain, paused_gain))
     first, _, _ = seen[0]
     return tuple(
-        Candidate(plan, max(map(_over, services_ns, first)), gain, idle_gain)
-        for plan, (services_ns, gain, idle_gain) in zip(plans, seen, strict=True)
+        Candidate(plan, max(map(_over, services_ns, first)), gain, paused_gain)
+        for plan, (services_ns, gain, paused_gain) in zip(plans, seen, strict=True)
     )
 
 
@@ -161,50 +170,37 @@ class _Trial:
         for number, task in enumerate(self.mix.tasks):
             for _ in range(task.in_flight):
                 self._submit(number)
-        self._loop(length, range(len(self.mix.tasks)))
+        self._loop(length, 0)
 
-    def run(self) -> tuple[list[float], float]:
+    def run(self, pause: float) -> tuple[list[float], float]:
         """The percentile of each critical task's service, ns, and the normal work done per ns.
 
-        Of a task of which no request ended the service is infinite.
+        ``pause``: between requests of a critical task, over its time alone. Of a task of which no
+        request ended the service is infinite.
         """
-        done, gain = self._gain(self.length, range(len(self.mix.tasks)))
-        services = [[d.finish_ns - d.start_ns for d in done[c]] for c in self.mix.critical]
-        percentile = self.length.percentile
-        return [float(np.percentile(s, percentile)) if s else inf for s in services], gain
-
-    def idle(self) -> float:
-        """The normal work done per ns once no critical request runs any more."""
-        session, normal = self.session, self.mix.normal
-        left = sum(self.mix.tasks[c].in_flight for c in self.mix.critical)
-        until_ns = session.now_ns + self.length.longest_ns
-        while left and session.now_ns < until_ns:
-            for completion in session.advance(until_ns):
-                if completion.task in normal:
-                    self._submit(completion.task)
-                else:
-                    left -= 1
-        return self._gain(replace(self.length, requests=0), normal)[1]
-
-    def _gain(self, length: Length, tasks: Collection[int]) -> tuple[list[list[Completion]], float]:
-        """What ended, by task, and the normal work done per ns."""
         session, work = self.session, self.work
         began_ns, before_ns = session.now_ns, work.done_ns if work else 0
-        done = self._loop(length, tasks)
+        done = self._loop(self.length, pause)
         requests_ns = sum(len(done[n]) * sum(self.mix.step_ns[n]) for n in self.mix.normal)
         work_ns = work.done_ns - before_ns if work else requests_ns
-        return done, work_ns / max(1, session.now_ns - began_ns)
+        services = [[d.finish_ns - d.start_ns for d in done[c]] for c in self.mix.critical]
+        percentile = self.length.percentile
+        found = [float(np.percentile(s, percentile)) if s else inf for s in services]
+        return found, work_ns / max(1, session.now_ns - began_ns)
 
-    def _loop(self, length: Length, tasks: Collection[int]) -> list[list[Completion]]:
-        """Hand in each request of ``tasks`` anew when it has ended; what ended, by task."""
+    def _loop(self, length: Length, pause: float) -> list[list[Completion]]:
+        """Hand in each request anew when it has ended, or a pause later; what ended, by task."""
         session, began_ns = self.session, self.session.now_ns
         done: list[list[Completion]] = [[] for _ in self.mix.tasks]
         while length.goes_on(session.now_ns - began_ns, [len(done[c]) for c in self.mix.critical]):
             for completion in session.advance(began_ns + length.longest_ns):
-                done[completion.task].append(completion)
-                if completion.task in tasks:
-                    self._submit(completion.task)
+                task = completion.task
+                done[task].append(completion)
+                paused = pause if self.mix.tasks[task].critical else 0
+                # From two thirds to four thirds of it, so that it is not in step with anything.
+                share = 2 / 3 * (1 + len(done[task]) * _GOLDEN % 1)
+                self._submit(task, round(paused * share * sum(self.mix.step_ns[task])))
         return done
 
-    def _submit(self, task: int) -> None:
-        self.session.submit(task, self.session.now_ns, self.inputs[task])
+    def _submit(self, task: int, after_ns: int = 0) -> None:
+        self.session.submit(task, self.session.now_ns + after_ns, self.inputs[task])

@@ -73,22 +73,44 @@ def test_slowdowns_are_over_the_first_plan() -> None:
     assert shown(10, 12, 5) == [1.0, pytest.approx(1.2), 0.5]
 
 
-def test_the_idle_gain_is_what_normal_work_does_while_no_critical_request_runs() -> None:
-    """10 us of work alone in 20 us beside critical requests, in 12 us once the last has ended."""
+class Slower(Clockwork):
+    """A normal request takes 20 us beside a critical one, alone 12.
 
-    class Slower(Clockwork):
-        def submit(self, task: int, arrival_ns: int, inputs: Arrays | None = None) -> int:
-            beside = task == 0 or any(other == 0 for _, other, _ in self._ends)
-            self._takes_ns = (30 * US, (20 if beside else 12) * US)
-            return super().submit(task, arrival_ns, inputs)
+    A critical one takes 30 us right after another one, after a pause ``late_us`` more.
+    """
+
+    def __init__(self, late_us: int) -> None:
+        super().__init__((0, 0))
+        self._late_ns = late_us * US
+
+    def submit(self, task: int, arrival_ns: int, inputs: Arrays | None = None) -> int:
+        beside = any(other == 0 and began_ns <= self.now_ns for _, other, began_ns in self._ends)
+        late_ns = self._late_ns if arrival_ns > self.now_ns else 0
+        self._takes_ns = (30 * US + late_ns, (20 if beside else 12) * US)
+        return super().submit(task, arrival_ns, inputs)
+
+
+def after_pauses(*late_us: int) -> Sequence[Candidate]:
+    sessions = [Slower(us) for us in late_us]
 
     def opened(policy: Policy, observers: Sequence[Observer]) -> Slower:
-        return Slower((0, 0))
+        return sessions.pop(0)
 
     length = Length(requests=20, shortest_ns=120 * US, longest_ns=10_000 * US, percentile=99)
-    found = tried(MIX, PLANS, opened, length, [None, None], warm_up_ns=0, by_step=False)
-    assert [candidate.gain for candidate in found] == [pytest.approx(0.5, rel=0.1)] * 2
-    assert [candidate.idle_gain for candidate in found] == [pytest.approx(10 / 12, rel=0.1)] * 2
+    plans = [PLANS[place > 0] for place in range(len(late_us))]
+    return tried(MIX, plans, opened, length, [None, None], warm_up_ns=0, by_step=False)
+
+
+def test_gains_are_beside_closed_loops_and_with_pauses() -> None:
+    """10 us of work alone in 20 us beside critical requests, and in 12 us half of the time."""
+    (found, _) = after_pauses(0, 0)
+    assert found.gain == pytest.approx(0.5, rel=0.1)
+    assert found.paused_gain == pytest.approx((10 / 20 + 10 / 12) / 2, rel=0.1)
+
+
+def test_a_plan_keeps_to_a_budget_only_if_it_does_so_after_pauses_too() -> None:
+    assert [c.slowdown for c in after_pauses(0, 15, 0)] == [1.0, pytest.approx(1.5), 1.0]
+    assert [c.slowdown for c in after_pauses(15, 15)] == [1.0, 1.0]
 
 
 def test_a_plan_under_which_no_critical_request_ended_keeps_to_no_budget() -> None:

@@ -4,10 +4,10 @@ Before the first request the device runs every unit of a normal request (a long 
 steps behind one gate) beside a critical one, under a few grants, and measures segment by segment
 how much slower the one gets and how far the other comes (corun.py). Plans are made of that which
 let normal work go on beside more and more segments, first where it costs least for what it gets
-done (budget.py). Each is tried with all tasks, and of those that keep to ``budget`` the one counts
-under which most gets done, beside critical requests and between them. The design space is that of
-arXiv 2307.04339 (section 2), pruned further: what a grant costs depends on caches, queues and
-bandwidth as much as on the places that Eq. 2 counts.
+done (budget.py). Each is tried with all tasks, in closed loops of critical requests and with pauses
+between them, and of those that keep to ``budget`` in both the one counts under which most gets
+done. The design space is that of arXiv 2307.04339 (section 2), pruned further: what a grant costs
+depends on caches, queues and bandwidth as much as on the places that Eq. 2 counts.
 """
 
 from __future__ import annotations
@@ -51,11 +51,8 @@ room for costs in whole parts."""
 
 WIDER = (0.1, 0.2)
 """Yield shares at which holding everything is tried too: gates cost the normal work time, also
-where no critical request runs. Work that leaves later than at ``yield_share`` delays a critical
-request by that much, so the budget bounds it. Closed loops hide it, as hardly anything runs when a
-request begins: without the bound, SqueezeNet's p99 beside AlexNet at gaps of 4 ms on 16 SMs of an
-H200 was 1.28 of alone at a budget of 0.1, 1.10 at 0
-(docs/results/data/h200-no-l2-16-squeezenet+alexnet.json)."""
+where no critical request runs. What it costs that work leaves later, pauses between critical
+requests show; beside closed loops hardly anything runs when a request begins."""
 
 OTHERS: tuple[Policy, ...] = (
     multistream.MultiStream(),
@@ -129,7 +126,8 @@ class MiriamMeasured:
         costs = [*((share, 0.0) for share in OF_REQUEST), *((0.0, share) for share in OF_ALL)]
         openings = [_Opening(*cost, sparing) for sparing in (False, True) for cost in costs]
         plans = [self._opening(mix, opening) for opening in (_Opening(), *openings)]
-        plans += [self._wider(mix, share) for share in WIDER if share > self.yield_share]
+        wider = [replace(self, yield_share=share) for share in WIDER if share > self.yield_share]
+        plans += [policy._opening(mix, _Opening()) for policy in wider]
         if mix.coruns and all(mix.coruns.values()) and mix.gpu.sm_groups > 1:
             plans += [policy.plan(mix) for policy in OTHERS]
         return [plan for place, plan in enumerate(plans) if plan not in plans[:place]]
@@ -143,21 +141,9 @@ class MiriamMeasured:
                 "choose a device sim:<GPU> or cuda:<GPU>, or the policy miriam, which estimates",
             )
         held = mix.candidates[0]
-        late = self._late(mix, held.plan)
-        kept = [c for c in mix.candidates if c.slowdown <= 1 + self.budget and c.plan not in late]
+        kept = [c for c in mix.candidates if c.slowdown <= 1 + self.budget]
         # How often critical requests come nobody knows: both gains count the same.
-        return max(kept, key=lambda c: c.gain + c.idle_gain, default=held).plan
-
-    def _wider(self, mix: Mix, share: float) -> Plan:
-        """Everything is held, at gates so far apart."""
-        return replace(self, yield_share=share)._opening(mix, _Opening())
-
-    def _late(self, mix: Mix, held: Plan) -> list[Plan]:
-        """The plans whose gates are further apart than the budget allows."""
-        most = self.yield_share + self.budget
-        plans = {share: self._wider(mix, share) for share in WIDER}
-        in_time = [held, *(plan for share, plan in plans.items() if share <= most)]
-        return [plan for plan in plans.values() if plan not in in_time]
+        return max(kept, key=lambda c: c.gain + c.paused_gain, default=held).plan
 
     def _opening(self, mix: Mix, opening: _Opening) -> Plan:
         grants = {(c, n): self._table(mix, c, n, opening) for c in mix.critical for n in mix.normal}
