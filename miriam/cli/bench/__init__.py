@@ -1,4 +1,4 @@
-"""``miriam bench``: the paper's evaluation on a device; one file per command."""
+"""``miriam bench``: the paper's evaluation on a device; one file per kind of command."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ from typing import Annotated
 
 import typer
 
-from miriam.cli.bench.alexnets import alexnets
-from miriam.cli.bench.growth import growth
-from miriam.cli.bench.lgsvl import lgsvl
 from miriam.cli.bench.mdtb import mdtb
 from miriam.cli.bench.options import Jobs
 from miriam.cli.bench.overheads import overheads
@@ -16,6 +13,7 @@ from miriam.cli.bench.pairs import pairs
 from miriam.cli.bench.paper import paper
 from miriam.cli.bench.replay import replay
 from miriam.cli.bench.shrink import shrink
+from miriam.cli.bench.workloads import alexnets, growth, lgsvl
 
 app = typer.Typer(help="Benchmarks.", no_args_is_help=True)
 for command in (mdtb, lgsvl, pairs, alexnets, shrink, overheads, growth, paper):
