@@ -21,7 +21,7 @@ from miriam.coordinator.policy import Policy
 from miriam.coordinator.task import Mix, Steps
 
 SEGMENT_NS = 50_000
-"""A segment lasts at least so long: six times and more what a control write takes to arrive
+"""A segment lasts at least so long: five times and more what a control write takes to arrive
 (docs/results/device.md, p50)."""
 
 MOST_SEGMENTS = 16
@@ -74,7 +74,7 @@ class Measuring(Policy, Protocol):
         """What has to be measured of two tasks of ``mix``."""
 
     def candidates(self, mix: Mix) -> Sequence[Plan]:
-        """The plans that have to be tried; under the first one everything normal is held."""
+        """The plans that a device tries, as far as it may; the first one holds all normal work."""
 
 
 def segments(step_ns: Sequence[int]) -> tuple[Steps, ...]:

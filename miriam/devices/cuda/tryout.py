@@ -1,4 +1,4 @@
-"""Tries plans on a GPU, on inputs of zeros, as times do not depend on what is in them."""
+"""Tries plans on a GPU, on inputs of zeros, as times hardly depend on what is in them."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from miriam.devices.cuda.device import CudaDevice
 
 LENGTH = tryout.Length(requests=150, shortest_ns=60_000_000, longest_ns=350_000_000, percentile=99)
-"""So many requests that one that was slow by chance does not decide."""
+"""Where so many requests end in time, one that was slow by chance does not decide."""
 
 
 def to_try(plans: Sequence[Plan], world: World) -> list[Plan]:
     """``plans``; in a world of some SMs, without those that give SMs to tasks.
 
-    Their green contexts would overlap with the world's own: a process that ever had such a context
-    may meet a fault of the GPU later (docs/bench.md, "A fault in worlds of some SMs"). Who asks for
-    such a plan has it.
+    Their green contexts would overlap with the world's own; all processes that met a certain fault
+    of the GPU had had such ones (docs/bench.md, "A fault in worlds of some SMs"). Who asks for such
+    a plan has it.
     """
     if world.green is None:
         return list(plans)

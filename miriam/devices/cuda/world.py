@@ -2,7 +2,8 @@
 
 SMs are confined by green contexts (CUDA driver API, "Green Contexts"). The device is split once
 into groups of SMs, which contexts share: a split can not be split again. A part is there as long as
-its session, in which no other context that overlaps with it has work (`World.may_run_at_once`).
+its session, in which no other green context that overlaps with it has work
+(`World.may_run_at_once`).
 """
 
 from __future__ import annotations
