@@ -15,6 +15,8 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from benchmarks.pairs_page import note_lines
+
 HEAD = """\
 # The simulator beside the GPU, policy by policy
 
@@ -39,7 +41,7 @@ Pair = tuple[Report, Report]
 
 def main(*files: str) -> None:
     """Print the page."""
-    reports = [json.loads(Path(name).read_text()) for name in files]
+    reports = [{"file": Path(name).name, **json.loads(Path(name).read_text())} for name in files]
     measured = [report for report in reports if not report["simulated"]]
     simulated = {
         (_sms(row), row["workload"], row["policy"]): row
@@ -50,10 +52,8 @@ def main(*files: str) -> None:
     if not measured:
         raise SystemExit("reports: at least one that was measured on a GPU")
     rows = [(row, _same(simulated, row)) for report in measured for row in report["rows"]]
-    named = ", ".join(f"`data/{Path(name).name}`" for name in files)
-    kinds = {False: "Measured", True: "Simulated"}
-    noted = [(kinds[report["simulated"]], report.get("note")) for report in reports]
-    notes = "".join(f"\n\n*{kind} {note}*" for kind, note in dict.fromkeys(noted) if note)
+    named = ", ".join(f"`data/{report['file']}`" for report in reports)
+    notes = "".join(f"\n{line}" for line in note_lines(reports))
     gpu, date = measured[0]["gpu"], measured[0]["date"]
     print(HEAD.format(gpu=gpu, date=date, files=named, notes=notes), end="")
     for sms in sorted({_sms(row) for row, _ in rows}):

@@ -108,10 +108,7 @@ RUN = """| file | GPU | driver | CUDA | date | SM clock when written, MHz | Miri
 
 
 def run_lines(reports: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """A table with a line per report of ``miriam bench``: what it was measured on.
-
-    Below it what was noted in reports, as ``note``, that later changes have overtaken.
-    """
+    """A table with a line per report of ``miriam bench``: what it was measured on; then notes."""
     yield RUN
     for report in reports:
         driver, clocks = report["driver"], report["clocks"]
@@ -126,6 +123,11 @@ def run_lines(reports: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             len(report["rows"]),
         )
         yield f"| {' | '.join(map(str, cells))} |"
+    yield from note_lines(reports)
+
+
+def note_lines(reports: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What was noted in reports, as ``note``, that later changes have overtaken."""
     noted: dict[str, list[str]] = {}
     for report in reports:
         if "note" in report:
