@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 HEAD = """# Elastic kernels on an H200
@@ -18,7 +19,8 @@ The generator's output for the kernels of our networks, on {gpu} (driver API {dr
 compiled with `-fmad=false`). `python -m benchmarks.elastic_gpu OUT.json [BOUND]` measures, the
 figures are in `docs/results/data/h200-elastic-*.json`, and `python -m benchmarks.elastic_page`
 writes this page. Clocks were left as they were.
-
+"""
+BITS = """\
 ## Bits
 
 Every step of every network: two slices, persistent blocks (1, 7, a full GPU), and the yield form
@@ -105,6 +107,9 @@ def main() -> None:
     reports = [json.loads(Path(path).read_text()) for path in sys.argv[1:]]
     original = next(report for report in reports if report["bound"] == "original")
     print(HEAD.format(**original))
+    for note in original.get("notes", ()):
+        print("\n".join(wrap(note, 100)) + "\n")
+    print(BITS)
     print("\n".join(bits(reports)))
     print(COST)
     print("\n".join(cost(reports)))
