@@ -25,7 +25,7 @@ from miriam.devices.cuda.graphs import (
 from miriam.devices.cuda.l2 import SetAside, look_through
 from miriam.devices.cuda.lane import Announcement, Lane
 from miriam.devices.cuda.memory import Memory, upload
-from miriam.devices.cuda.patience import drain, wait_for
+from miriam.devices.cuda.patience import drain
 from miriam.devices.cuda.profile import StepProfile, resident_blocks
 from miriam.devices.cuda.rows import RowWrites, Table
 from miriam.devices.cuda.waits import Waits
@@ -103,7 +103,8 @@ class Stage:
         for lane in (lane for lanes in self.lanes for lane in lanes):
             lane.world.enter()
             lane.rerun()
-            wait_for(lane.ended, CLOSE_LIMIT_S)
+            # All of it: a graph goes on for a moment after its outputs are there.
+            drain(lane.stream, CLOSE_LIMIT_S)
         self.enter()
         ask(driver.cuMemsetD32(self.waits.address, 0, 2))
 
