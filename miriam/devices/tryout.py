@@ -32,6 +32,7 @@ PAUSE = 3.0
 """On average, over the critical request's time alone."""
 
 _GOLDEN = 0.618
+"""The fractions of its multiples spread evenly."""
 
 
 @dataclass(frozen=True, slots=True)
