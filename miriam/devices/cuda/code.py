@@ -33,6 +33,14 @@ class Function:
     handle: Any
     name: str
 
+    def allow(self, shared_bytes: int) -> None:
+        """Let it be launched with so much dynamic shared memory; what was allowed stays so."""
+        if shared_bytes <= _WITHOUT_ASKING_BYTES:
+            return
+        most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        if shared_bytes > ask(driver.cuFuncGetAttribute(most, self.handle)):
+            ask(driver.cuFuncSetAttribute(self.handle, most, shared_bytes))
+
     def resident_blocks(self, threads: int, shared_bytes: int) -> int:
         """Blocks that one empty SM holds at once."""
         occupancy = driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
@@ -65,12 +73,9 @@ class Module:
         self._module = ask(driver.cuModuleLoadData(compiled.cubin))
         self._lowered = compiled.lowered
 
-    def function(self, name: str, shared_bytes: int = 0) -> Function:
-        """The kernel ``name`` (a name expression), for so much dynamic shared memory."""
+    def function(self, name: str) -> Function:
+        """The kernel ``name`` (a name expression)."""
         handle = ask(driver.cuModuleGetFunction(self._module, self._lowered[name].encode()))
-        if shared_bytes > _WITHOUT_ASKING_BYTES:
-            most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            ask(driver.cuFuncSetAttribute(handle, most, shared_bytes))
         ask(driver.cuFuncLoad(handle))
         return Function(handle, name)
 

@@ -14,9 +14,12 @@ from miriam.devices.cuda.code import Function, Module
 from miriam.elastic import Elasticized, elasticize
 from miriam.elastic.launch import Control, launch_bytes
 from miriam.errors import MiriamError
-from miriam.kernels import KernelSpec, Program, Step, Variant
+from miriam.kernels import Dim3, KernelSpec, Program, Step, Variant
 
 _Key = tuple[str, str]
+_Place = tuple[_Key, Dim3, int]
+"""A kernel, the shape of its logical blocks, and the physical threads of a form."""
+
 _Wanted = defaultdict[tuple[str, int], defaultdict[str, list[tuple[KernelSpec, int]]]]
 
 
@@ -57,7 +60,7 @@ class Kernels:
     def __init__(self, arch: str, *, counting: bool) -> None:
         self._arch, self._counting = arch, counting
         self._originals: dict[_Key, Function] = {}
-        self._forms: dict[tuple[_Key, int], list[Form]] = {}
+        self._forms: dict[_Place, list[Form]] = {}
         self._elastic: dict[str, Elasticized] = {}
         self._modules: list[Module] = []
 
@@ -70,7 +73,13 @@ class Kernels:
         for program in programs:
             steps = [step for step in program.steps if step.kernel.source]
             self._load_originals(steps)
+            for step in steps:
+                self.original(step).allow(step.kernel.dynamic_shared_bytes)
             self._load_elastic(steps)
+            for step in steps:
+                for variant in step.kernel.variants:
+                    for form in self.forms(step, variant.threads):
+                        form.function.allow(step.kernel.dynamic_shared_bytes)
 
     def original(self, step: Step) -> Function:
         """The kernel as its author wrote it."""
@@ -82,25 +91,24 @@ class Kernels:
         They differ in the number of resident blocks for which they were compiled; empty for a
         step that is not elastic, or not with so many threads.
         """
-        return tuple(self._forms.get((_key(step.kernel), threads), ()))
+        return tuple(self._forms.get(_place(step.kernel, threads), ()))
 
     def _load_originals(self, steps: Sequence[Step]) -> None:
         if all(_key(step.kernel) in self._originals for step in steps):
             return
-        wanted: defaultdict[str, dict[str, KernelSpec]] = defaultdict(dict)
+        wanted: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for step in steps:
-            wanted[step.kernel.source][step.kernel.name] = step.kernel
+            wanted[step.kernel.source][step.kernel.name] = None
         jobs = [
             Job(read_source(Path(s)), s, tuple(names), self._arch) for s, names in wanted.items()
         ]
         for job, module in zip(jobs, self._compiled(jobs), strict=True):
             for name in job.names:
-                shared_bytes = wanted[job.path][name].dynamic_shared_bytes
-                self._originals[job.path, name] = module.function(name, shared_bytes)
+                self._originals[job.path, name] = module.function(name)
 
     def _load_elastic(self, steps: Sequence[Step]) -> None:
-        kernels = {(_key(s.kernel), s.kernel.threads): s.kernel for s in steps if s.rigid is None}
-        variants = {(_key(k), v.threads): (k, v) for k in kernels.values() for v in k.variants}
+        kernels = {_place(s.kernel, 0): s.kernel for s in steps if s.rigid is None}
+        variants = {_place(k, v.threads): (k, v) for k in kernels.values() for v in k.variants}
         if all(place in self._forms for place in variants):
             return
         wanted: _Wanted = defaultdict(lambda: defaultdict(list))
@@ -114,12 +122,12 @@ class Kernels:
             for (source, bound), entries in wanted.items()
             for defines in (self._defines(bound),)
         ]
-        forms: dict[tuple[_Key, int], list[Form]] = defaultdict(list)
+        forms: dict[_Place, list[Form]] = defaultdict(list)
         for (source, bound), module in zip(wanted, self._compiled(jobs), strict=True):
             for entry, known in wanted[source, bound].items():
                 for kernel, threads in known:
-                    function = module.function(entry, kernel.dynamic_shared_bytes)
-                    forms[(source, kernel.name), threads].append(Form(function, threads, bound))
+                    form = Form(module.function(entry), threads, bound)
+                    forms[_place(kernel, threads)].append(form)
         self._forms.update(forms)
 
     def _bounds(self, kernel: KernelSpec, variant: Variant) -> set[int]:
@@ -156,3 +164,7 @@ class Kernels:
 
 def _key(kernel: KernelSpec) -> _Key:
     return kernel.source, kernel.name
+
+
+def _place(kernel: KernelSpec, threads: int) -> _Place:
+    return _key(kernel), kernel.block, threads
