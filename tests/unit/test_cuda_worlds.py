@@ -15,12 +15,17 @@ from miriam.devices.cuda.driver import driver
 from miriam.devices.cuda.stage import Stage
 from miriam.devices.cuda.tryout import to_try
 from miriam.devices.cuda.world import Gpu, World
-from miriam.errors import MissingCapabilityError, UsageError
+from miriam.errors import DeviceError, MissingCapabilityError, UsageError
+
+
+def h200(groups: int = 16) -> Gpu:
+    """A GPU of 132 SMs in so many groups of 8."""
+    group = SimpleNamespace(sm=SimpleNamespace(smCount=8))
+    return Gpu(0, None, None, "H200", "sm_90", 132, 4_800.0, [cast(Any, group)] * groups)
 
 
 def world(first: int, stop: int, *, green: bool = True) -> World:
-    nothing = cast(Any, None)
-    return World(nothing, nothing, "green" if green else None, stop - first, (first, stop))
+    return World(h200(), None, "green" if green else None, stop - first, (first, stop))
 
 
 WHOLE = world(0, 132, green=False)
@@ -82,15 +87,16 @@ class Part:
 
 
 class Divided(World):
-    """A world of 32 SMs in groups of 8; ``given``: the parts that it gave."""
+    """A world of 32 SMs in groups of 8; ``given``: the parts that it gave, ``most`` at most."""
 
-    def __init__(self) -> None:
-        super().__init__(cast(Any, None), None, "green", 32, (0, 32))
+    def __init__(self, most: int = 4) -> None:
+        super().__init__(h200(), None, "green", 32, (0, 32))
+        self.most = most
         self.given: list[Part] = []
 
     def part(self, first: int, stop: int) -> Any:
-        if first % 8 or stop % 8:
-            raise UsageError("SMs", "whole groups of 8", first)
+        if len(self.given) == self.most:
+            raise DeviceError("no more of them")
         self.given.append(Part(first, stop))
         return self.given[-1]
 
@@ -118,10 +124,20 @@ def test_tasks_whose_parts_overlap_share_the_sessions_world() -> None:
 
 
 def test_parts_are_given_back_where_another_one_can_not_be_had() -> None:
-    world = Divided()
-    with pytest.raises(UsageError, match="whole groups"):
-        placed(world, (0, 16), (16, 30), (30, 32))
-    assert all(part.closed for part in world.given)
+    world = Divided(most=1)
+    with pytest.raises(DeviceError, match="no more"):
+        placed(world, (0, 16), (16, 32))
+    assert [part.closed for part in world.given] == [True]
+
+
+@pytest.mark.parametrize("asked", [(0, 20), (24, 40), (8, 8)])
+def test_parts_that_are_none_are_refused_also_where_they_would_overlap(
+    asked: tuple[int, int],
+) -> None:
+    with pytest.raises(UsageError, match=f"SMs {asked[0]} to {asked[1]} of"):
+        placed(Divided(), asked, None)
+    with pytest.raises(UsageError, match=f"SMs {asked[0]} to {asked[1]} of"):
+        SMALL.ids_of(*asked, cast(Any, None))
 
 
 def test_a_gpu_without_green_contexts_is_one_group(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,9 +174,3 @@ def test_other_ranges_are_refused(asked: tuple[int, int]) -> None:
 def test_without_groups_there_are_no_parts() -> None:
     with pytest.raises(MissingCapabilityError, match="SMs 0 to 8 of H200: they can not be conf"):
         h200(groups=0).place(0, 8)
-
-
-def h200(groups: int = 16) -> Gpu:
-    """A GPU of 132 SMs in so many groups of 8."""
-    group = SimpleNamespace(sm=SimpleNamespace(smCount=8))
-    return Gpu(0, None, None, "H200", "sm_90", 132, 4_800.0, [cast(Any, group)] * groups)

@@ -42,8 +42,10 @@ class Weights:
 
 
 class Staging:
-    """Page-locked copies of arrays that nobody can write to any more, so that each is made once.
+    """Page-locked copies of arrays that nobody writes to any more, so that each is made once.
 
+    An array that has its own memory and is read-only is taken for such a one: whoever writes to it
+    all the same, through a view made before, has requests run on the old values.
     There is room for ``places`` arrays of up to ``size_bytes``; others are not kept.
     """
 

@@ -141,6 +141,7 @@ class CudaSession:
         The occupancy is no reading of the hardware's counters: it adds up, over completed
         requests, each step's time alone and the warps that its blocks keep resident then.
         """
+        self._stage.enter()
         busy_ns = max(self._busy.total_ns, 1)
         warp_ns = sum(
             done * self._stage.warp_ns[task] for task, done in enumerate(self._busy.completed)

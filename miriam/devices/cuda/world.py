@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -21,10 +22,11 @@ from miriam.devices.cuda.code import Function
 from miriam.devices.cuda.driver import ask, driver, start
 from miriam.devices.cuda.memory import Memory, download
 from miriam.devices.cuda.patience import drain
-from miriam.errors import MissingCapabilityError, UsageError
+from miriam.errors import DeviceError, MissingCapabilityError, UsageError
 from miriam.kernels import ARCHITECTURES, GpuSpec
 
 _MOST_SMS = 1_024
+_TRIES = 5
 
 Range = tuple[int, int]
 """SMs, half-open."""
@@ -132,8 +134,15 @@ class World:
         """
         if (first, stop) == (0, self.sms):
             return self
-        base = self.range[0]
-        return self.gpu.part(base + first, base + stop)
+        return self.gpu.part(*self._place((first, stop)))
+
+    def _place(self, sms: Range) -> Range:
+        """Where these of its SMs are on the GPU; errors as `Gpu.world` has them."""
+        first, stop = (self.range[0] + sm for sm in sms)
+        if stop > self.range[1]:
+            what = f"SMs {sms[0]} to {sms[1]} of a world"
+            raise UsageError(what, f"of its {self.sms}", sms[1])
+        return self.gpu.place(first, stop)
 
     def close(self) -> None:
         """Give a part back, of which nothing is left; nothing to do for a device's world."""
@@ -146,18 +155,27 @@ class World:
         if self.range not in known:
             before = ask(driver.cuCtxGetCurrent())
             self.enter()
-            stream, memory = self.stream(0), Memory()
-            seen = memory.device(4 * _MOST_SMS)
-            hold_ns = ctypes.c_ulonglong(20_000)
-            where.launch(
-                stream, (4 * self.sms, 1, 1), (512, 1, 1), [ctypes.c_void_p(seen), hold_ns]
-            )
-            drain(stream)
-            known[self.range] = tuple(map(int, np.flatnonzero(download(seen, _MOST_SMS, "uint32"))))
-            memory.free()
-            ask(driver.cuStreamDestroy(stream))
-            ask(driver.cuCtxSetCurrent(before))
+            try:
+                known[self.range] = self._found(where)
+            finally:
+                ask(driver.cuCtxSetCurrent(before))
         return known[self.range]
+
+    def _found(self, where: Function) -> tuple[int, ...]:
+        """What ``where`` finds; DeviceError unless its blocks come to all SMs."""
+        with ExitStack() as stack:
+            stream, memory = self.stream(0), Memory()
+            stack.callback(lambda: ask(driver.cuStreamDestroy(stream)))
+            stack.callback(memory.free)
+            seen = memory.device(4 * _MOST_SMS)
+            arguments = [ctypes.c_void_p(seen), ctypes.c_ulonglong(20_000)]
+            for _ in range(_TRIES):
+                where.launch(stream, (4 * self.sms, 1, 1), (512, 1, 1), arguments)
+                drain(stream)
+                found = np.flatnonzero(download(seen, _MOST_SMS, "uint32"))
+                if len(found) == self.sms:
+                    return tuple(map(int, found))
+        raise DeviceError(f"blocks were seen on {len(found)} of {self.sms} SMs")
 
     def ids_of(self, first: int, stop: int, where: Function) -> tuple[int, ...]:
         """The hardware's numbers of the SMs ``first`` to ``stop - 1`` of this world.
@@ -166,6 +184,7 @@ class World:
         of these numbers, as a context of a part would overlap with the world's own.
         """
         if self.green is not None:
+            self._place((first, stop))
             return self.ids(where)[first:stop]
         upper = self._first_ids(stop, where)
         lower = self._first_ids(first, where) if first else ()
@@ -184,12 +203,14 @@ class World:
         """Whether kernels may run on these ``ranges`` of its SMs at once; None is all of them.
 
         Not where different green contexts have SMs in common: now and then the GPU stops then with
-        CUDA_ERROR_LAUNCH_FAILED (docs/bench.md, "A fault in worlds of some SMs").
+        CUDA_ERROR_LAUNCH_FAILED (docs/bench.md, "A fault in worlds of some SMs"). Errors for ranges
+        as `Gpu.world` has them.
         """
         whole = (0, self.sms)
-        taken = {whole if sms is None else sms for sms in ranges}
-        if self.green is None:
-            taken.discard(whole)
+        asked = {whole if sms is None else sms for sms in ranges}
+        taken = {self._place(sms) for sms in asked - {whole}}
+        if self.green is not None and whole in asked:
+            taken.add(self.range)
         return all(before[1] <= after[0] for before, after in pairwise(sorted(taken)))
 
     def stream(self, priority: int) -> Any:
@@ -202,8 +223,12 @@ class World:
         return ask(driver.cuGreenCtxStreamCreate(self.green, flags, priority))
 
 
+@cache
 def gpu(ordinal: int) -> Gpu:
-    """The GPU number ``ordinal``; MissingCapabilityError without it or with an unknown kind."""
+    """The GPU number ``ordinal``; MissingCapabilityError without it or with an unknown kind.
+
+    The same one each time, so that equal worlds are one context.
+    """
     start()
     count = ask(driver.cuDeviceGetCount())
     what = f"device cuda:{ordinal}"
