@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,8 +36,8 @@ def captured_launches(
     shared = Weights(program, weights, memory).addresses
     sets = [Buffers(program, shared, memory) for _ in range(branches)]
     streams = [device.world.stream(0) for _ in range(branches)]
-    with recording(streams[0]) as graph:
-        forks = [Fork(streams[0], side) for side in streams[1:]]
+    with ExitStack() as marks, recording(streams[0]) as graph:
+        forks = [Fork(streams[0], side, marks) for side in streams[1:]]
         for fork in forks:
             fork.catch_up()
         for index, step in enumerate(program.steps):

@@ -44,8 +44,8 @@ class Said:
 
 
 def test_a_request_that_fails_to_start_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = SimpleNamespace(cuEventCreate=lambda flags: "event", cuEventRecord=lambda *of: None)
-    monkeypatch.setattr(lane, "driver", calls)
+    monkeypatch.setattr(lane, "driver", SimpleNamespace(cuEventRecord=lambda *of: None))
+    monkeypatch.setattr(lane, "event", lambda owner: "event")
     monkeypatch.setattr(lane, "ask", lambda result: result)
 
     def copy_in(inputs: object, stream: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -87,11 +88,11 @@ class Part:
 
 
 class Divided(World):
-    """A world of 32 SMs in groups of 8; ``given``: the parts that it gave, ``most`` at most."""
+    """A world of 32 SMs; ``given``: the parts that it gave, ``most`` at most, to ``owned``."""
 
     def __init__(self, most: int = 4) -> None:
         super().__init__(h200(), None, "green", 32, (0, 32))
-        self.most = most
+        self.most, self.owned = most, ExitStack()
         self.given: list[Part] = []
 
     def part(self, first: int, stop: int) -> Any:
@@ -104,6 +105,7 @@ class Divided(World):
 def placed(world: Divided, *ranges: tuple[int, int] | None) -> list[Any]:
     """The worlds that a session gives to tasks whose plans ask for ``ranges``."""
     stage = Stage.__new__(Stage)
+    stage._owned = world.owned
     tasks = [SimpleNamespace(sms=sms) for sms in ranges]
     stage._device = cast(Any, SimpleNamespace(world=world))
     stage._plan = cast(Any, SimpleNamespace(tasks=tasks))
@@ -127,6 +129,7 @@ def test_parts_are_given_back_where_another_one_can_not_be_had() -> None:
     world = Divided(most=1)
     with pytest.raises(DeviceError, match="no more"):
         placed(world, (0, 16), (16, 32))
+    world.owned.close()
     assert [part.closed for part in world.given] == [True]
 
 

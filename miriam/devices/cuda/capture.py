@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from miriam.devices.cuda.driver import ask, driver
+from miriam.devices.cuda.driver import ask, driver, event
 
 
 @dataclass(eq=False)
@@ -35,8 +35,9 @@ class Graph:
         """Give it back; it may not be running."""
         if self.executable is not None:
             ask(driver.cuGraphExecDestroy(self.executable))
+        if self._graph is not None:
             ask(driver.cuGraphDestroy(self._graph))
-            self.executable = None
+        self.executable = self._graph = None
 
 
 @contextmanager
@@ -59,18 +60,22 @@ def recording(stream: Any) -> Iterator[Graph]:
     try:
         yield graph
     except BaseException:
-        driver.cuStreamEndCapture(stream)
+        ended = driver.cuStreamEndCapture(stream)
+        if not int(ended[0]) and int(ended[1]):
+            ask(driver.cuGraphDestroy(ended[1]))
         raise
     graph._graph = ask(driver.cuStreamEndCapture(stream))
     graph.executable = ask(driver.cuGraphInstantiate(graph._graph, 0))
 
 
 class Fork:
-    """A branch of a recording beside its main stream: waits for it, and is waited for."""
+    """A branch of a recording beside its main stream: waits for it, and is waited for.
 
-    def __init__(self, main: Any, side: Any) -> None:
-        self._main, self.side = main, side
-        self._events: list[Any] = []
+    ``owner`` destroys its events, after the recording.
+    """
+
+    def __init__(self, main: Any, side: Any, owner: ExitStack) -> None:
+        self._main, self.side, self._owner = main, side, owner
 
     def catch_up(self) -> None:
         """What follows on the side comes after what is on the main stream so far."""
@@ -79,15 +84,11 @@ class Fork:
     def join(self) -> None:
         """What follows on the main stream comes after what is on the side so far."""
         self._wait(self._main, self.side)
-        for event in self._events:
-            ask(driver.cuEventDestroy(event))
 
     def _wait(self, waiting: Any, passed: Any) -> None:
-        flags = driver.CUevent_flags.CU_EVENT_DISABLE_TIMING
-        event = ask(driver.cuEventCreate(flags))
-        self._events.append(event)
-        ask(driver.cuEventRecord(event, passed))
-        ask(driver.cuStreamWaitEvent(waiting, event, 0))
+        mark = event(self._owner, driver.CUevent_flags.CU_EVENT_DISABLE_TIMING)
+        ask(driver.cuEventRecord(mark, passed))
+        ask(driver.cuStreamWaitEvent(waiting, mark, 0))
 
 
 def conditional(stream: Any) -> Any:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from typing import Any
 
-from miriam.devices.cuda.driver import ask, driver
+from miriam.devices.cuda.driver import ask, driver, event
 from miriam.devices.cuda.patience import wait_for
 from miriam.devices.cuda.world import World
 
@@ -19,10 +20,14 @@ class Clock:
 
     def __init__(self, world: World) -> None:
         world.enter()
-        self._stream = world.stream(-(2**31))
-        self._opened_ns = time.perf_counter_ns()
-        self._base = self._event()
-        self._base_ns = self._best_base()
+        with ExitStack() as owned:
+            self._stream = world.stream(-(2**31))
+            owned.callback(lambda: ask(driver.cuStreamDestroy(self._stream)))
+            self._base = event(owned)
+            self._spare = event(owned)
+            self._opened_ns = time.perf_counter_ns()
+            self._base_ns = self._best_base()
+            self._owned = owned.pop_all()
 
     @property
     def now_ns(self) -> int:
@@ -35,35 +40,33 @@ class Clock:
         return self._base_ns + round(elapsed_ms * 1e6)
 
     def keep_up(self) -> None:
-        """Take a newer event as the base where the present one is old."""
+        """Take a newer event as the base where the present one is old.
+
+        It happened between two looks at the host's clock, so the GPU's can not drift away from it.
+        """
         if self.now_ns - self._base_ns < _REBASE_NS:
             return
-        newer = self._event()
-        ask(driver.cuEventRecord(newer, self._stream))
-        wait_for(newer, 1.0)
-        self._base_ns = self.of(newer)
-        ask(driver.cuEventDestroy(self._base))
-        self._base = newer
+        before_ns, after_ns = self._record()
+        self._base_ns = min(max(self.of(self._spare), before_ns), after_ns)
+        self._base, self._spare = self._spare, self._base
 
     def close(self) -> None:
         """Give it back."""
-        ask(driver.cuEventDestroy(self._base))
-        ask(driver.cuStreamDestroy(self._stream))
-
-    def _event(self) -> Any:
-        return ask(driver.cuEventCreate(0))
+        self._owned.close()
 
     def _best_base(self) -> int:
         """The host's time of the base event, from the try that the two agree on best."""
         best_ns, found_ns = 2**63, 0
         for _ in range(_TRIES):
-            event = self._event()
-            before_ns = self.now_ns
-            ask(driver.cuEventRecord(event, self._stream))
-            wait_for(event, 1.0)
-            after_ns = self.now_ns
+            before_ns, after_ns = self._record()
             if after_ns - before_ns < best_ns:
                 best_ns, found_ns = after_ns - before_ns, (before_ns + after_ns) // 2
-                event, self._base = self._base, event
-            ask(driver.cuEventDestroy(event))
+                self._base, self._spare = self._spare, self._base
         return found_ns
+
+    def _record(self) -> tuple[int, int]:
+        """Record the spare event; the host's times before and after."""
+        before_ns = self.now_ns
+        ask(driver.cuEventRecord(self._spare, self._stream))
+        wait_for(self._spare, 1.0)
+        return before_ns, self.now_ns

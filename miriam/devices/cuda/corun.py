@@ -11,7 +11,7 @@ what is left of the normal graph falls through.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -25,7 +25,7 @@ from miriam.coordinator.task import Steps
 from miriam.devices.cuda.buffers import Buffers, Weights
 from miriam.devices.cuda.capture import Fork, Graph, recording
 from miriam.devices.cuda.code import Function
-from miriam.devices.cuda.driver import ask, driver
+from miriam.devices.cuda.driver import ask, driver, event
 from miriam.devices.cuda.kernels import Form, Kernels
 from miriam.devices.cuda.l2 import SetAside, look_through
 from miriam.devices.cuda.lane import EXTERNAL
@@ -133,29 +133,45 @@ class _Bench:
         self._world, self._kernels = world, kernels
         self._programs, self._profiles, self._ranges = programs, profiles, ranges
         world.enter()
+        self._owned = ExitStack()
+        try:
+            self._make(units)
+        except BaseException:
+            self._owned.close()
+            raise
+
+    def _make(self, units: Collection[Steps]) -> None:
+        world, programs, ranges, owned = self._world, self._programs, self._ranges, self._owned
         self._memory = Memory()
+        owned.callback(self._memory.free)
         weights = [Weights(program, None, self._memory) for program in programs]
         self._buffers = [
             Buffers(program, of.addresses, self._memory)
             for program, of in zip(programs, weights, strict=True)
         ]
-        self._urgent, self._other = world.stream(-(2**31)), world.stream(0)
-        self._l2 = SetAside(world.gpu.handle)
-        look_through(self._l2.window(weights[0].address, weights[0].bytes), self._urgent)
-        self._side = world.stream(-(2**31))
+        self._urgent, self._other = self._stream(-(2**31)), self._stream(0)
+        l2 = SetAside(world.gpu.handle)
+        owned.callback(l2.give_back)
+        look_through(l2.window(weights[0].address, weights[0].bytes), self._urgent)
+        self._side = self._stream(-(2**31))
         self._quota = self._memory.device(4)
         self._sms = self._memory.device(4 * SM_WORDS)
         self._sets: dict[tuple[int, int] | None, Row] = {None: np.full(SM_WORDS, OPEN, np.uint32)}
-        self._critical_ns = sum(profile.original_ns for profile in profiles[0])
+        self._critical_ns = sum(profile.original_ns for profile in self._profiles[0])
         self._words = max(self._repeats(unit) * len(range(*unit)) for unit in units)
         self._counters = self._memory.device(4 * self._words)
-        self._events = [ask(driver.cuEventCreate(0)) for _ in range(len(ranges) + 1)]
+        self._events = [event(owned) for _ in range(len(ranges) + 1)]
         self._address, view = self._memory.host(4 * self._words * len(self._events))
         self._claims = view.view(np.uint32).reshape(len(self._events), self._words)
         self._critical = self._record_critical()
         self._request = self._record_request()
         self._normals: dict[tuple[Steps, int], _Normal] = {}
         self._alone_ns = np.median([self._after() for _ in range(2 * RUNS + 1)], axis=0)
+
+    def _stream(self, priority: int) -> Any:
+        stream = self._world.stream(priority)
+        self._owned.callback(lambda: ask(driver.cuStreamDestroy(stream)))
+        return stream
 
     def confine(self, sms: tuple[int, int], ids: Sequence[int]) -> None:
         """The hardware's numbers of the SMs that grants call ``sms``."""
@@ -172,18 +188,11 @@ class _Bench:
 
     def close(self) -> None:
         """Give back what was made."""
-        for graph in (
-            self._critical,
-            self._request,
-            *(normal.graph for normal in self._normals.values()),
-        ):
-            graph.destroy()
-        for event in (*self._events, *(normal.began for normal in self._normals.values())):
-            ask(driver.cuEventDestroy(event))
-        for stream in (self._urgent, self._other, self._side):
-            ask(driver.cuStreamDestroy(stream))
-        self._l2.give_back()
-        self._memory.free()
+        # After an error the normal graph may still run: without a grant it falls through.
+        ask(driver.cuMemsetD32Async(self._quota, 0, 1, self._side))
+        for stream in (self._side, self._urgent, self._other):
+            drain(stream)
+        self._owned.close()
 
     def _repeats(self, unit: Steps) -> int:
         takes_ns = max(1, sum(profile.original_ns for profile in self._profiles[1][slice(*unit)]))
@@ -217,6 +226,7 @@ class _Bench:
 
     def _record_request(self) -> Graph:
         with recording(self._other) as graph:
+            self._owned.callback(graph.destroy)
             for step in self._programs[1].steps:
                 arguments = self._buffers[1].arguments(step)
                 self._kernels.original(step).submit(self._other, step, arguments)
@@ -225,7 +235,8 @@ class _Bench:
     def _record_critical(self) -> Graph:
         stops = {stop: place for place, (_, stop) in enumerate(self._ranges, 1)}
         with recording(self._urgent) as graph:
-            fork = Fork(self._urgent, self._side)
+            self._owned.callback(graph.destroy)
+            fork = Fork(self._urgent, self._side, self._owned)
             fork.catch_up()
             self._mark(0)
             for number, step in enumerate(self._programs[0].steps, 1):
@@ -261,8 +272,9 @@ class _Bench:
             for step, profile in zip(steps, profiles, strict=True)
         ]
         repeats = self._repeats(unit)
-        began = ask(driver.cuEventCreate(0))
+        began = event(self._owned)
         with recording(self._other) as graph:
+            self._owned.callback(graph.destroy)
             ask(driver.cuEventRecordWithFlags(began, self._other, EXTERNAL))
             for repeat in range(repeats):
                 for place, (step, form) in enumerate(zip(steps, forms, strict=True)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from typing import Any
 
 from miriam.errors import DeviceError, MissingCapabilityError, UsageError
@@ -35,7 +36,7 @@ except ImportError as error:
         "device cuda", str(error), "install miriam-gpu[cuda,elastic]"
     ) from error
 
-__all__ = ["CONNECTIONS", "OLDEST_DRIVER", "ask", "driver", "driver_version", "start"]
+__all__ = ["CONNECTIONS", "OLDEST_DRIVER", "ask", "driver", "driver_version", "event", "start"]
 
 OLDEST_DRIVER = 13_000
 """CUDA 13.0: NVRTC 13 makes cubins that older drivers do not load."""
@@ -59,6 +60,13 @@ _ADVICE = {
 def _text(status: Any) -> str:
     failed, text = driver.cuGetErrorString(status)
     return str(status) if int(failed) else text.decode()
+
+
+def event(owner: ExitStack, flags: int = 0) -> Any:
+    """A new event, which ``owner`` destroys."""
+    made = ask(driver.cuEventCreate(flags))
+    owner.callback(lambda: ask(driver.cuEventDestroy(made)))
+    return made
 
 
 def driver_version() -> int:

@@ -176,7 +176,7 @@ class _Said:
     def __init__(self, lane: Lane, announcement: Announcement) -> None:
         self._lane, self._announcement = lane, announcement
         self._numbers = {step: number for number, step in enumerate(announcement.steps)}
-        self._fork = Fork(lane.stream, lane.side)
+        self._fork = Fork(lane.stream, lane.side, lane.owned)
 
     def before(self, step: int) -> None:
         """What changes before ``step``; for the first one the lane has said it already."""

@@ -9,13 +9,14 @@ logical blocks as the grant leaves free; a launch is not stopped.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from miriam.coordinator import UNLIMITED, Grant, Plan
 from miriam.devices.contract import Arrays
-from miriam.devices.cuda.driver import ask, driver
+from miriam.devices.cuda.driver import ask, driver, event
 from miriam.devices.cuda.graphs import Place
 from miriam.devices.cuda.kernels import Form
 from miriam.devices.cuda.lane import EXTERNAL, Announcement, Lane
@@ -34,9 +35,9 @@ Permitted = Callable[[int], Grant]
 class _Progress:
     """Records events where a device-resident request would write words."""
 
-    def __init__(self, steps: Sequence[int]) -> None:
+    def __init__(self, steps: Sequence[int], owner: ExitStack) -> None:
         self.steps = steps
-        self.events = [ask(driver.cuEventCreate(0)) for _ in range(len(steps) + 1)]
+        self.events = [event(owner) for _ in range(len(steps) + 1)]
 
     def begin(self, stream: Any) -> None:
         """The host knows."""
@@ -107,16 +108,6 @@ class HostedLane(Lane):
         if ended:
             self.host.active = False
         return ended
-
-    def close(self) -> None:
-        """Give back what is not memory; nothing of it may be running."""
-        # The graph first: it records these events.
-        super().close()
-        host = self.host
-        events = [*(host.progress.events if host.progress is not None else ())]
-        events += [host.pieces.piece] if host.pieces is not None else []
-        for event in events:
-            ask(driver.cuEventDestroy(event))
 
     def position(self) -> int | None:
         """The step of a critical request that counts now, None if none runs."""
@@ -200,6 +191,11 @@ class HostedStage(Stage):
                 if isinstance(lane, HostedLane):
                     lane.attend(permitted, partial(_free, normal))
 
+    def use(self, plan: Plan) -> None:
+        """Let the host go by the grants of ``plan``, one that the stage was made for."""
+        super().use(plan)
+        self._plan = plan
+
     def warm_up(self) -> None:
         """Run each lane once, one after the other."""
         for lane in (lane for lanes in self.lanes for lane in lanes):
@@ -217,7 +213,7 @@ class HostedStage(Stage):
 
     def _announcement(self, lane: Lane, table: Table, slot: int) -> Announcement:
         assert isinstance(lane, HostedLane)
-        lane.host.progress = _Progress(table.steps)
+        lane.host.progress = _Progress(table.steps, lane.owned)
         return lane.host.progress
 
     def _record_normal(self, lane: Lane, task: int, request: int) -> None:
@@ -225,8 +221,7 @@ class HostedStage(Stage):
         lane.world.enter()
         counters = self._memory.device(4 * SHARDS)
         places = self._places(lane, task, request, counters)
-        piece = ask(driver.cuEventCreate(0))
-        lane.host.pieces = _Pieces(places, counters, piece)
+        lane.host.pieces = _Pieces(places, counters, event(lane.owned))
 
 
 def _free(normal: Sequence[Lane], grant: Grant) -> int:
@@ -245,8 +240,8 @@ def _least(plan: Plan, standing: Sequence[tuple[int, int]], normal: int, step: i
     return min(grants, key=lambda grant: grant.blocks, default=UNLIMITED)
 
 
-def _has_happened(event: Any) -> bool:
-    result = driver.cuEventQuery(event)
+def _has_happened(mark: Any) -> bool:
+    result = driver.cuEventQuery(mark)
     if result[0] == driver.CUresult.CUDA_ERROR_NOT_READY:
         return False
     ask(result)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any, Protocol
 
 from miriam.coordinator import Task
 from miriam.devices.contract import Arrays
 from miriam.devices.cuda.buffers import Buffers, Runs
 from miriam.devices.cuda.capture import Graph
-from miriam.devices.cuda.driver import ask, driver
+from miriam.devices.cuda.driver import ask, driver, event
 from miriam.devices.cuda.world import World
 
 EXTERNAL = 1  # CU_EVENT_RECORD_EXTERNAL: a node that records the event in each run of the graph
@@ -39,7 +40,7 @@ class Lane:
     ``began`` and ``ended`` are events that the graph records: before its first kernel, and when
     its outputs are in the host's memory. ``announced``: when it was about to be announced.
     ``side``, of the same priority, records what runs beside the chain of steps; lanes share it.
-    ``number``: its own in the session.
+    ``number``: its own in the session. ``owned``: what it gives back when it is closed.
     """
 
     def __init__(
@@ -56,8 +57,11 @@ class Lane:
         self.announcement: Announcement | None = None
         self.runs: Runs | None = None
         world.enter()
-        self.stream, self.side = world.stream(priority), side
-        self.began, self.ended, self.announced = (ask(driver.cuEventCreate(0)) for _ in range(3))
+        with ExitStack() as owned:
+            self.stream, self.side = world.stream(priority), side
+            owned.callback(lambda: ask(driver.cuStreamDestroy(self.stream)))
+            self.began, self.ended, self.announced = (event(owned) for _ in range(3))
+            self.owned = owned.pop_all()
 
     def mark(self, event: Any) -> None:
         """Record ``event`` here, in each run of the graph that is being recorded."""
@@ -111,8 +115,7 @@ class Lane:
 
     def close(self) -> None:
         """Give back what is not memory; nothing of it may be running."""
+        # The graph first: it records the events.
         if self.graph is not None:
             self.graph.destroy()
-        for event in (self.began, self.ended, self.announced):
-            ask(driver.cuEventDestroy(event))
-        ask(driver.cuStreamDestroy(self.stream))
+        self.owned.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -74,9 +75,13 @@ class CudaSession:
         self._left: dict[int, list[int]] = defaultdict(list)
         self._closed = False
         self._holding = self._holders(plan)
-        self._stage.warm_up()
-        self._clock = Clock(device.world)
-        self._stage.settle(self._clock)
+        with ExitStack() as undone:
+            undone.callback(self._stage.close)
+            self._stage.warm_up()
+            self._clock = Clock(device.world)
+            undone.callback(self._clock.close)
+            self._stage.settle(self._clock)
+            undone.pop_all()
 
     @property
     def now_ns(self) -> int:
@@ -161,11 +166,11 @@ class CudaSession:
         """Drop what still runs, within the time of its blocks; idempotent."""
         if self._closed:
             return
-        self._closed = True
         self._waiting.clear()
         self._running.clear()
         self._stage.close()
         self._clock.close()
+        self._closed = True
 
     def _admit(self) -> None:
         if not self._waiting:

@@ -73,26 +73,50 @@ class Stage:
         """
         plan, self._timed, self._plans = plans[0], timed, plans
         self._device, self._mix, self._plan, self._profiles = device, mix, plan, profiles
+        self._owned = ExitStack()
+        try:
+            self._make()
+        except BaseException:
+            self._give_back()
+            raise
+
+    def _make(self) -> None:
+        """Everything; each piece says to ``_owned`` how it is given back."""
+        mix, owned = self._mix, self._owned
         for task in range(len(mix.tasks)):
             self._borrow(task)
-        self._memory = Memory()
-        self._layout = Layout(mix, plans)
-        self._watched = sorted({critical for critical, _ in plan.grants})
         self.enter()
-        self._side = device.world.stream(-(2**31))
+        self._worlds = self._placed()
+        self._memory = Memory()
+        owned.callback(self._memory.free)
+        self._layout = Layout(mix, self._plans)
+        self._watched = sorted({critical for critical, _ in self._plan.grants})
+        self._side = self._stream(self._device.world, -(2**31))
         self._sides: dict[tuple[World, int], Any] = {}
         slots = [(t, i) for t in self._watched for i in range(mix.tasks[t].in_flight)]
         self._slots = {slot: number for number, slot in enumerate(slots)}
         self.waits = Waits(self._memory)
         self._controls = self._make_controls(max(1, len(slots)))
         self._numbers = count()
-        self._tables = {task: self._table(task, plans) for task in self._watched}
-        self._worlds = self._placed()
-        self._l2 = SetAside(device.world.gpu.handle)
+        self._tables = {task: self._table(task, self._plans) for task in self._watched}
+        self._l2 = SetAside(self._device.world.gpu.handle)
+        owned.callback(self._l2.give_back)
         self.lanes = [self._lanes(task) for task in range(len(mix.tasks))]
         self.warp_ns = [self._warp_ns(task) for task in range(len(mix.tasks))]
         # Copies and fills of this thread's legacy stream, for which our streams do not wait.
         drain(driver.CUstream(0))
+
+    def _stream(self, world: World, priority: int) -> Any:
+        """A stream of the session's own."""
+        stream = world.stream(priority)
+        self._owned.callback(lambda: ask(driver.cuStreamDestroy(stream)))
+        return stream
+
+    def _give_back(self) -> None:
+        """What was made, in reverse; nothing of it may be running."""
+        # No context that is destroyed may be this thread's.
+        self.enter()
+        self._owned.close()
 
     def enter(self) -> None:
         """Make the device's context the calling thread's."""
@@ -143,18 +167,7 @@ class Stage:
         while not all(lane.is_idle() for lane in lanes):
             if time.perf_counter() > until:
                 raise DeviceError(f"requests still run {CLOSE_LIMIT_S:g} s after all gates opened")
-        for lane in lanes:
-            lane.close()
-        for task in self._mix.tasks:
-            captured = self._device.captured_as(task.program)
-            if captured is not None:
-                captured.give_back()
-        for stream in (self._side, *self._sides.values()):
-            ask(driver.cuStreamDestroy(stream))
-        self._l2.give_back()
-        self._memory.free()
-        for world in set(self._worlds):
-            world.close()
+        self._give_back()
 
     def _make_controls(self, slots: int) -> Controls:
         idle = self._layout.idle()
@@ -169,7 +182,7 @@ class Stage:
         waiting = sum(self._mix.tasks[task].in_flight for task in self._mix.normal)
         costly = waiting * SMS_PER_GATE >= self._device.world.sms
         bordered = any(task.borders for task in self._plan.tasks)
-        grants = self._plan.grants.values()
+        grants = [table for plan in self._plans for table in plan.grants.values()]
         return Controls(
             gate=module.function("miriam_gate"),
             again=module.function("miriam_again"),
@@ -193,12 +206,10 @@ class Stage:
         ranges = [task.sms for task in self._plan.tasks]
         if not whole.may_run_at_once(ranges):
             return [whole] * len(ranges)
-        with ExitStack() as unused:
-            parts = {
-                sms: unused.enter_context(closing(whole.part(*sms))) if sms else whole
-                for sms in set(ranges)
-            }
-            unused.pop_all()
+        parts = {
+            sms: self._owned.enter_context(closing(whole.part(*sms))) if sms else whole
+            for sms in set(ranges)
+        }
         return [parts[sms] for sms in ranges]
 
     def _lanes(self, task: int) -> list[Lane]:
@@ -220,6 +231,7 @@ class Stage:
             side = self._side_stream(world, priority)
             lane = self.lane_type(work, world, priority, buffers, side, next(self._numbers))
             lanes.append(lane)
+            self._owned.callback(lane.close)
             look_through(kept, lane.stream)
             if work.critical:
                 self._record_critical(lane, task, request, table)
@@ -231,7 +243,7 @@ class Stage:
         """The stream on which branches are recorded: a stream each would use up the connections."""
         if (world, priority) not in self._sides:
             world.enter()
-            self._sides[world, priority] = world.stream(priority)
+            self._sides[world, priority] = self._stream(world, priority)
         return self._sides[world, priority]
 
     def _borrow(self, task: int) -> None:
@@ -247,6 +259,7 @@ class Stage:
                 "use a policy that gives no SMs to tasks, or a device cuda:<GPU>:<SMs>",
             )
         captured.lend(self, work.name, work.in_flight)
+        self._owned.callback(captured.give_back)
 
     def _originals(self, task: int, request: int) -> Sequence[Original]:
         program = self._mix.tasks[task].program

@@ -10,6 +10,7 @@ import ctypes
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from miriam.coordinator import Mix, Plan
 from miriam.devices.cuda.clock import Clock
 from miriam.devices.cuda.code import Function
-from miriam.devices.cuda.driver import ask, driver
+from miriam.devices.cuda.driver import ask, driver, event
 from miriam.devices.cuda.graphs import WAITS, WAITS_BYTES
 from miriam.devices.cuda.memory import Memory, download
 from miriam.devices.cuda.patience import drain
@@ -36,15 +37,14 @@ class Waits:
 
     def settle(self, clock: Clock, now: Function, stream: Any) -> None:
         """Put the GPU's timer on the scale of ``clock``; ``now`` is the kernel miriam_now."""
-        before, after = (ask(driver.cuEventCreate(0)) for _ in range(2))
-        ask(driver.cuEventRecord(before, stream))
-        now.launch(stream, (1, 1, 1), (1, 1, 1), [ctypes.c_void_p(self._time)])
-        ask(driver.cuEventRecord(after, stream))
-        drain(stream)
-        read_ns = int(download(self._time, 1, "uint64")[0])
-        self._offset_ns = (clock.of(before) + clock.of(after)) // 2 - read_ns
-        for event in (before, after):
-            ask(driver.cuEventDestroy(event))
+        with ExitStack() as owned:
+            before, after = event(owned), event(owned)
+            ask(driver.cuEventRecord(before, stream))
+            now.launch(stream, (1, 1, 1), (1, 1, 1), [ctypes.c_void_p(self._time)])
+            ask(driver.cuEventRecord(after, stream))
+            drain(stream)
+            read_ns = int(download(self._time, 1, "uint64")[0])
+            self._offset_ns = (clock.of(before) + clock.of(after)) // 2 - read_ns
 
     def yields_ns(self, held: Spans, ended: Mapping[int, Sequence[int]]) -> tuple[int, ...]:
         """For each request of ``held``, from its announcement until all normal work had left.

@@ -26,7 +26,7 @@ from miriam.errors import DeviceError, MissingCapabilityError, UsageError
 from miriam.kernels import ARCHITECTURES, GpuSpec
 
 _MOST_SMS = 1_024
-_TRIES = 5
+_LAUNCHES = 3
 
 Range = tuple[int, int]
 """SMs, half-open."""
@@ -97,7 +97,10 @@ class Gpu:
         description = ask(driver.cuDevResourceGenerateDesc(taken, len(taken)))
         flags = driver.CUgreenCtxCreate_flags.CU_GREEN_CTX_DEFAULT_STREAM
         green = ask(driver.cuGreenCtxCreate(description, self.handle, flags))
-        context = ask(driver.cuCtxFromGreenCtx(green))
+        with ExitStack() as undone:
+            undone.callback(lambda: ask(driver.cuGreenCtxDestroy(green)))
+            context = ask(driver.cuCtxFromGreenCtx(green))
+            undone.pop_all()
         sms = sum(group.sm.smCount for group in taken)
         return World(self, context, green, sms, place, is_part)
 
@@ -162,20 +165,17 @@ class World:
         return known[self.range]
 
     def _found(self, where: Function) -> tuple[int, ...]:
-        """What ``where`` finds; DeviceError unless its blocks come to all SMs."""
+        """Where the blocks of ``where`` are seen, in a few launches: on all SMs, if they may."""
         with ExitStack() as stack:
             stream, memory = self.stream(0), Memory()
             stack.callback(lambda: ask(driver.cuStreamDestroy(stream)))
             stack.callback(memory.free)
             seen = memory.device(4 * _MOST_SMS)
             arguments = [ctypes.c_void_p(seen), ctypes.c_ulonglong(20_000)]
-            for _ in range(_TRIES):
+            for _ in range(_LAUNCHES):
                 where.launch(stream, (4 * self.sms, 1, 1), (512, 1, 1), arguments)
-                drain(stream)
-                found = np.flatnonzero(download(seen, _MOST_SMS, "uint32"))
-                if len(found) == self.sms:
-                    return tuple(map(int, found))
-        raise DeviceError(f"blocks were seen on {len(found)} of {self.sms} SMs")
+            drain(stream)
+            return tuple(map(int, np.flatnonzero(download(seen, _MOST_SMS, "uint32"))))
 
     def ids_of(self, first: int, stop: int, where: Function) -> tuple[int, ...]:
         """The hardware's numbers of the SMs ``first`` to ``stop - 1`` of this world.
@@ -185,19 +185,26 @@ class World:
         """
         if self.green is not None:
             self._place((first, stop))
-            return self.ids(where)[first:stop]
+            return self._all_ids(where)[first:stop]
         upper = self._first_ids(stop, where)
         lower = self._first_ids(first, where) if first else ()
         return tuple(sm for sm in upper if sm not in lower)
 
     def _first_ids(self, stop: int, where: Function) -> tuple[int, ...]:
         if stop >= self.sms:
-            return self.ids(where)
+            return self._all_ids(where)
         known = self.gpu.known_ids.get(self.gpu.place(0, stop))
         if known is not None:
             return known
         with closing(self.part(0, stop)) as part:
-            return part.ids(where)
+            return part._all_ids(where)
+
+    def _all_ids(self, where: Function) -> tuple[int, ...]:
+        """As `ids`; DeviceError where blocks do not come to all of its SMs."""
+        found = self.ids(where)
+        if len(found) != self.sms:
+            raise DeviceError(f"blocks were seen on {len(found)} of {self.sms} SMs")
+        return found
 
     def may_run_at_once(self, ranges: Iterable[Range | None]) -> bool:
         """Whether kernels may run on these ``ranges`` of its SMs at once; None is all of them.
