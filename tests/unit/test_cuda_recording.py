@@ -14,7 +14,7 @@ from miriam.coordinator import Task
 from miriam.devices.cuda import graphs, lane
 from miriam.devices.cuda.buffers import Buffers
 from miriam.devices.cuda.code import Function
-from miriam.devices.cuda.driver import ask, connections, driver
+from miriam.devices.cuda.driver import _runs, ask, connections, driver
 from miriam.devices.cuda.graphs import Controls, Place, record_step
 from miriam.devices.cuda.lane import Lane
 from miriam.devices.cuda.words import StepWords
@@ -103,6 +103,25 @@ def test_a_launch_that_failed_ends_the_process_and_says_where_to_look(
 def test_more_hardware_queues_than_there_are_do_not_count() -> None:
     """A wait in memory blocks its queue, and has no time limit."""
     assert [connections(setting) for setting in ("8", "32", "64")] == [8, 32, 32]
+
+
+@pytest.mark.parametrize(
+    ("count", "active", "runs"),
+    [((driver.CUresult.CUDA_ERROR_NOT_INITIALIZED, None), 1, False)]
+    + [((driver.CUresult.CUDA_SUCCESS, 2), active, bool(active)) for active in (0, 1)],
+)
+def test_whether_cuda_runs_already(
+    monkeypatch: pytest.MonkeyPatch, count: tuple[Any, Any], active: int, runs: bool
+) -> None:
+    """Then it has read how many hardware queues it was asked for."""
+    ok = driver.CUresult.CUDA_SUCCESS
+    calls = SimpleNamespace(
+        cuDeviceGetCount=lambda: count,
+        cuDeviceGet=lambda number: (ok, number),
+        cuDevicePrimaryCtxGetState=lambda handle: (ok, 0, active if handle == 1 else 0),
+    )
+    monkeypatch.setattr("miriam.devices.cuda.driver.driver", calls)
+    assert _runs() == runs
 
 
 @pytest.mark.parametrize("setting", ["", "0", "-1", "many"])

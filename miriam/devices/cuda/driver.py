@@ -8,9 +8,9 @@ from typing import Any
 
 from miriam.errors import DeviceError, MissingCapabilityError, UsageError
 
-MOST_CONNECTIONS = 32
-"""A GPU has no more hardware queues, whatever is asked for (CUDA programming guide, "CUDA
-Environment Variables")."""
+MOST_CONNECTIONS, FEWEST_CONNECTIONS = 32, 8
+"""A GPU has no more hardware queues than the first, whatever is asked for, and the second if
+nothing is (CUDA programming guide, "CUDA Environment Variables")."""
 
 
 def connections(setting: str) -> int:
@@ -21,10 +21,22 @@ def connections(setting: str) -> int:
     return min(int(setting), MOST_CONNECTIONS)
 
 
+def _runs() -> bool:
+    """Whether CUDA has a context in this process, which read the environment when it was made."""
+    try:
+        status, *count = driver.cuDeviceGetCount()
+        known = range(0 if int(status) else count[0])
+        handles = [driver.cuDeviceGet(number)[1] for number in known]
+    except RuntimeError:
+        return False
+    return any(driver.cuDevicePrimaryCtxGetState(handle)[2] for handle in handles)
+
+
 # Loading a function later would wait for running kernels, and a gate may be what they wait for.
 os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")
 # Streams beyond this number share hardware queues, 8 by default: a critical request then waits
 # behind a gate that waits for it (measured, docs/results/device.md).
+_ASKED = "CUDA_DEVICE_MAX_CONNECTIONS" in os.environ
 CONNECTIONS = connections(
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", str(MOST_CONNECTIONS))
 )
@@ -35,6 +47,9 @@ except ImportError as error:
     raise MissingCapabilityError(
         "device cuda", str(error), "install miriam-gpu[cuda,elastic]"
     ) from error
+
+if not _ASKED and _runs():
+    CONNECTIONS = FEWEST_CONNECTIONS
 
 __all__ = ["CONNECTIONS", "OLDEST_DRIVER", "ask", "driver", "driver_version", "event", "start"]
 
