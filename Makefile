@@ -45,7 +45,8 @@ WINDOW ?= 1
 RESULTS := out/docs/results
 # 8 SMs of an H200 are one group, which can not be split.
 comma := ,
-UNSPLIT := $(subst partition$(comma)vacate$(comma),,$(POLICIES))
+space := $(subst ,, )
+UNSPLIT = $(subst $(space),$(comma),$(filter-out partition% vacate%,$(subst $(comma), ,$(POLICIES))))
 
 pairs-gpu: $(VENV)/.test
 	@mkdir -p $(RESULTS)/data && rm -f $(RESULTS)/data/pairs-*.json

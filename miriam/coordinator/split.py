@@ -6,6 +6,7 @@ from miriam.errors import UsageError
 from miriam.kernels import GpuSpec
 
 Range = tuple[int, int]
+"""SMs, half-open."""
 """Half-open: first SM, first SM after it."""
 
 

@@ -68,13 +68,15 @@ VALUES: dict[str, tuple[Any, ...]] = {
 class FakeDriver:
     """``alive``: how many of each kind there are. ``made``: how many there ever were.
 
-    ``fail_at``: from which call on the first that can fail does, by number.
+    ``fail_at``: from which call on the first that can fail does, by number. ``fast``: by how much
+    the GPU's clock runs faster than the host's.
     """
 
     def __init__(self) -> None:
         self.alive: Counter[str] = Counter()
         self.made: Counter[str] = Counter()
         self.calls, self.fail_at = 0, -1
+        self.fast = 1.0
         self._recorded_ns: dict[int, int] = {}
         self._launched_ns = self._asked = 0
         self._next, self._pages = 1 << 20, dict[int, Any]()
@@ -100,7 +102,8 @@ class FakeDriver:
                 self._pages[ctypes.addressof(page)] = page
                 return OK, ctypes.addressof(page)
             if name == "cuEventElapsedTime":
-                return OK, (self._time_ns(arguments[1]) - self._time_ns(arguments[0])) / 1e6
+                took_ns = self._time_ns(arguments[1]) - self._time_ns(arguments[0])
+                return OK, self.fast * took_ns / 1e6
             if name == "cuEventRecord":
                 self._recorded_ns[arguments[0]] = time.perf_counter_ns()
             if name == "cuGraphLaunch":

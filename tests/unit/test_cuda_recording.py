@@ -51,7 +51,7 @@ def test_a_request_that_fails_to_start_is_taken_back(monkeypatch: pytest.MonkeyP
     def copy_in(inputs: object, stream: object) -> None:
         raise KeyboardInterrupt
 
-    world = SimpleNamespace(enter=lambda: None, stream=lambda priority: "stream")
+    world = SimpleNamespace(enter=lambda: None, stream=lambda priority, owner: "stream")
     buffers = SimpleNamespace(copy_in=copy_in)
     task = Task("critical", stirred(blocks=1, rounds=1), critical=True)
     made = Lane(task, cast(World, world), 0, cast(Buffers, buffers), "side")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +13,10 @@ pytest.importorskip("cuda.bindings")
 
 from fake_cuda import FakeDriver, fake, h200
 
-from miriam.coordinator import Task
+from miriam.coordinator import UNLIMITED, Grant, Mix, Plan, Task
 from miriam.coordinator.policies import get
-from miriam.devices.cuda import tryout
+from miriam.devices.cuda import clock, tryout
+from miriam.devices.cuda.clock import Clock
 from miriam.devices.cuda.device import CudaDevice
 from miriam.devices.tryout import Length, Tried
 from miriam.errors import DeviceError
@@ -83,29 +86,46 @@ def test_nothing_is_left_where_a_session_can_not_be_opened(driver: FakeDriver, p
     assert failed
 
 
-@pytest.mark.parametrize("policy", [*POLICIES, "miriam-measured"])
-def test_in_a_small_world_only_partition_makes_contexts(
-    driver: FakeDriver, monkeypatch: pytest.MonkeyPatch, policy: str
-) -> None:
-    """They would overlap with that of the world."""
+def test_nothing_is_left_where_the_steps_of_a_program_can_not_be_timed(driver: FakeDriver) -> None:
+    """As the first session of a program does."""
+    device_of().profile(two_steps())
+    calls, failed = driver.calls, 0
+    for number in range(1, calls, max(1, calls // 100)):
+        device = device_of()
+        driver.fail_at = driver.calls + number
+        try:
+            device.profile(two_steps())
+        except DeviceError:
+            failed += 1
+        driver.fail_at = -1
+        assert not driver.left, number
+    assert failed
+
+
+@pytest.fixture
+def briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans are tried for 50 us."""
     short = Length(requests=1, shortest_ns=0, longest_ns=50_000, percentile=99)
     monkeypatch.setattr(tryout, "LENGTH", short)
+
+
+@pytest.mark.usefixtures("briefly")
+@pytest.mark.parametrize("policy", [*POLICIES, "miriam-measured"])
+def test_in_a_small_world_only_partition_makes_contexts(driver: FakeDriver, policy: str) -> None:
+    """They would overlap with that of the world."""
     device, worlds = device_of(32), driver.made["context"]
     device.open(tasks(), get(policy)).close()
     assert worlds == 1
     assert (driver.made["context"] > worlds) == (policy == "partition")
 
 
-def test_nothing_is_left_of_measuring_and_trying(
-    driver: FakeDriver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("briefly")
+def test_nothing_is_left_of_measuring_and_trying(driver: FakeDriver) -> None:
     """Whichever call of the driver fails."""
-    short = Length(requests=1, shortest_ns=0, longest_ns=50_000, percentile=99)
-    monkeypatch.setattr(tryout, "LENGTH", short)
     device = device_of()
     work = tasks()
     device.open(work, get("gate")).close()
-    before, begin = dict(driver.left), driver.calls
+    before = dict(driver.left)
 
     def opened() -> int:
         """How many calls it took, where none of them fails."""
@@ -115,7 +135,7 @@ def test_nothing_is_left_of_measuring_and_trying(
         return driver.calls - first
 
     calls = opened()
-    assert driver.left == before and driver.calls > begin
+    assert driver.left == before
     failed = 0
     for number in range(1, calls, max(1, calls // 150)):
         driver.fail_at = driver.calls + number
@@ -126,3 +146,35 @@ def test_nothing_is_left_of_measuring_and_trying(
         driver.fail_at = -1
         assert driver.left == before, number
     assert failed
+
+
+def test_times_do_not_drift_from_the_hosts_clock(
+    driver: FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The GPU's clock runs twice as fast: over 20 ms it would be 20 ms off."""
+    monkeypatch.setattr(clock, "_REBASE_NS", 0)
+    driver.fast = 2.0
+    here = Clock(h200().whole())
+    mark = driver.cuEventCreate(0)[1]
+    while here.now_ns < 20_000_000:
+        here.keep_up()
+        driver.cuEventRecord(mark, 0)
+        assert here.of(mark) <= here.now_ns + 2_000_000
+
+
+def test_rungs_of_a_ladder_count_where_the_host_coordinates_too(driver: FakeDriver) -> None:
+    """One that names SMs has its kernels look at sets of SMs."""
+    confined: list[Plan] = []
+
+    def ladder(mix: Mix) -> Sequence[Plan]:
+        plan = get("miriam-host").plan(mix)
+        grant = Grant(UNLIMITED.blocks, sms=(96, 132))
+        grants = {pair: tuple((grant,) * len(row) for row in t) for pair, t in plan.grants.items()}
+        confined.append(replace(plan, grants=grants))
+        return confined
+
+    session = device_of().open(tasks(), get("miriam-host"), ladder=ladder)
+    assert session._stage._controls.confined
+    session.use(confined[0])
+    assert session._stage._plan == confined[0]
+    session.close()

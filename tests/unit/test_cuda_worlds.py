@@ -67,6 +67,13 @@ def test_sms_of_a_small_world_are_told_apart_without_contexts_of_parts() -> None
     assert len(small.ids_of(24, 32, where)) == 8
 
 
+def test_sms_that_were_not_all_found_are_not_told_apart() -> None:
+    gpu = h200()
+    gpu.known_ids[0, 32] = tuple(range(31))
+    with pytest.raises(DeviceError, match="blocks were seen on 31 of 32 SMs"):
+        World(gpu, None, "green", 32, (0, 32)).ids_of(0, 8, cast(Any, None))
+
+
 def test_plans_that_confine_tasks_are_tried_on_the_whole_gpu_only() -> None:
     shared = Plan((TaskPlan(0, ()), TaskPlan(1, ())))
     split_up = Plan((TaskPlan(0, (), (0, 16)), TaskPlan(1, (), (16, 32))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -11,7 +12,7 @@ from typing import Any
 
 from miriam.devices.cuda.capture import recording
 from miriam.devices.cuda.code import Function
-from miriam.devices.cuda.driver import ask, driver
+from miriam.devices.cuda.driver import ask, driver, event
 from miriam.devices.cuda.nodes import KERNEL, Clone, Node, read_nodes
 from miriam.devices.cuda.patience import drain
 from miriam.devices.cuda.recording import Recording
@@ -110,25 +111,23 @@ class Captured:
     def _interval_ns(self, borders: Sequence[int]) -> list[float]:
         """Medians of the times between ``borders``: the numbers of the steps that follow them."""
         self._world.enter()
-        stream = self._world.stream(0)
-        events = {border: ask(driver.cuEventCreate(0)) for border in borders}
-        steps = self.originals(0)
-        with recording(stream) as graph:
-            for index, step in enumerate(steps):
-                if index in events:
-                    ask(driver.cuEventRecordWithFlags(events[index], stream, _EXTERNAL))
-                step.submit(stream, self.program.steps[index], ())
-            ask(driver.cuEventRecordWithFlags(events[len(steps)], stream, _EXTERNAL))
         samples: list[list[float]] = []
-        for _ in range(RUNS):
-            graph.launch(stream)
-            drain(stream)
-            pairs = pairwise(events.values())
-            samples.append([ask(driver.cuEventElapsedTime(a, b)) * 1e6 for a, b in pairs])
-        graph.destroy()
-        for event in events.values():
-            ask(driver.cuEventDestroy(event))
-        ask(driver.cuStreamDestroy(stream))
+        with ExitStack() as owned:
+            stream = self._world.stream(0, owned)
+            events = {border: event(owned) for border in borders}
+            steps = self.originals(0)
+            with recording(stream) as graph:
+                owned.callback(graph.destroy)
+                for index, step in enumerate(steps):
+                    if index in events:
+                        ask(driver.cuEventRecordWithFlags(events[index], stream, _EXTERNAL))
+                    step.submit(stream, self.program.steps[index], ())
+                ask(driver.cuEventRecordWithFlags(events[len(steps)], stream, _EXTERNAL))
+            for _ in range(RUNS):
+                graph.launch(stream)
+                drain(stream)
+                pairs = pairwise(events.values())
+                samples.append([ask(driver.cuEventElapsedTime(a, b)) * 1e6 for a, b in pairs])
         return [median(taken) for taken in zip(*samples[1:], strict=True)]
 
 

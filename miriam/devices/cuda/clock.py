@@ -21,10 +21,8 @@ class Clock:
     def __init__(self, world: World) -> None:
         world.enter()
         with ExitStack() as owned:
-            self._stream = world.stream(-(2**31))
-            owned.callback(lambda: ask(driver.cuStreamDestroy(self._stream)))
-            self._base = event(owned)
-            self._spare = event(owned)
+            self._stream = world.stream(-(2**31), owned)
+            self._base, self._spare = event(owned), event(owned)
             self._opened_ns = time.perf_counter_ns()
             self._base_ns = self._best_base()
             self._owned = owned.pop_all()

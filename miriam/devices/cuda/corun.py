@@ -149,11 +149,11 @@ class _Bench:
             Buffers(program, of.addresses, self._memory)
             for program, of in zip(programs, weights, strict=True)
         ]
-        self._urgent, self._other = self._stream(-(2**31)), self._stream(0)
+        self._urgent, self._other = world.stream(-(2**31), owned), world.stream(0, owned)
         l2 = SetAside(world.gpu.handle)
         owned.callback(l2.give_back)
         look_through(l2.window(weights[0].address, weights[0].bytes), self._urgent)
-        self._side = self._stream(-(2**31))
+        self._side = world.stream(-(2**31), owned)
         self._quota = self._memory.device(4)
         self._sms = self._memory.device(4 * SM_WORDS)
         self._sets: dict[tuple[int, int] | None, Row] = {None: np.full(SM_WORDS, OPEN, np.uint32)}
@@ -167,11 +167,6 @@ class _Bench:
         self._request = self._record_request()
         self._normals: dict[tuple[Steps, int], _Normal] = {}
         self._alone_ns = np.median([self._after() for _ in range(2 * RUNS + 1)], axis=0)
-
-    def _stream(self, priority: int) -> Any:
-        stream = self._world.stream(priority)
-        self._owned.callback(lambda: ask(driver.cuStreamDestroy(stream)))
-        return stream
 
     def confine(self, sms: tuple[int, int], ids: Sequence[int]) -> None:
         """The hardware's numbers of the SMs that grants call ``sms``."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from miriam.errors import DeviceError, MissingCapabilityError, UsageError
 
-MOST_CONNECTIONS, FEWEST_CONNECTIONS = 32, 8
+MOST_CONNECTIONS, USUAL_CONNECTIONS = 32, 8
 """A GPU has no more hardware queues than the first, whatever is asked for, and the second if
 nothing is (CUDA programming guide, "CUDA Environment Variables")."""
 
@@ -49,7 +49,7 @@ except ImportError as error:
     ) from error
 
 if not _ASKED and _runs():
-    CONNECTIONS = FEWEST_CONNECTIONS
+    CONNECTIONS = USUAL_CONNECTIONS
 
 __all__ = ["CONNECTIONS", "OLDEST_DRIVER", "ask", "driver", "driver_version", "event", "start"]
 

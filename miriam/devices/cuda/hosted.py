@@ -20,7 +20,7 @@ from miriam.devices.cuda.driver import ask, driver, event
 from miriam.devices.cuda.graphs import Place
 from miriam.devices.cuda.kernels import Form
 from miriam.devices.cuda.lane import EXTERNAL, Announcement, Lane
-from miriam.devices.cuda.patience import wait_for
+from miriam.devices.cuda.patience import drain
 from miriam.devices.cuda.rows import Table
 from miriam.devices.cuda.stage import CLOSE_LIMIT_S, Stage
 from miriam.elastic.launch import Control
@@ -203,7 +203,7 @@ class HostedStage(Stage):
             lane.rerun()
             while isinstance(lane, HostedLane) and lane.host.pieces and lane.host.active:
                 lane.attend(lambda step: UNLIMITED, lambda grant: grant.blocks)
-            wait_for(lane.ended, CLOSE_LIMIT_S)
+            drain(lane.stream, CLOSE_LIMIT_S)
             lane.has_ended()
         self.enter()
 

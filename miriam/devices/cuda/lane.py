@@ -58,8 +58,7 @@ class Lane:
         self.runs: Runs | None = None
         world.enter()
         with ExitStack() as owned:
-            self.stream, self.side = world.stream(priority), side
-            owned.callback(lambda: ask(driver.cuStreamDestroy(self.stream)))
+            self.stream, self.side = world.stream(priority, owned), side
             self.began, self.ended, self.announced = (event(owned) for _ in range(3))
             self.owned = owned.pop_all()
 

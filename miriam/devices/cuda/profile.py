@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from miriam.devices.cuda.buffers import Buffers, CArgument, Weights
 from miriam.devices.cuda.capture import recording
 from miriam.devices.cuda.code import Function
-from miriam.devices.cuda.driver import ask, driver
+from miriam.devices.cuda.driver import ask, driver, event
 from miriam.devices.cuda.kernels import Form, Kernels
 from miriam.devices.cuda.memory import Memory
 from miriam.devices.cuda.patience import drain
@@ -45,19 +46,17 @@ class Profiler:
     def profile(self, program: Program) -> tuple[StepProfile, ...]:
         """The profile of each step of ``program``; steps that are alike are measured once."""
         self._world.enter()
-        memory = Memory()
-        buffers = Buffers(program, Weights(program, None, memory).addresses, memory)
-        stream = self._world.stream(0)
-        counters = memory.device(4 * REPEATS)
         known: dict[tuple[object, ...], StepProfile] = {}
-        found = []
-        for step in program.steps:
-            if step.alike not in known:
-                known[step.alike] = self._step(step, buffers, stream, counters)
-            found.append(known[step.alike])
-        ask(driver.cuStreamDestroy(stream))
-        memory.free()
-        return tuple(found)
+        with ExitStack() as owned:
+            memory = Memory()
+            owned.callback(memory.free)
+            buffers = Buffers(program, Weights(program, None, memory).addresses, memory)
+            stream = self._world.stream(0, owned)
+            counters = memory.device(4 * REPEATS)
+            for step in program.steps:
+                if step.alike not in known:
+                    known[step.alike] = self._step(step, buffers, stream, counters)
+        return tuple(known[step.alike] for step in program.steps)
 
     def _step(self, step: Step, buffers: Buffers, stream: Any, counters: int) -> StepProfile:
         kernel, arguments = step.kernel, buffers.arguments(step)
@@ -93,21 +92,20 @@ class Profiler:
         return claim
 
     def _timed_ns(self, submit: Callable[[int], None], stream: Any, counters: int) -> int:
-        with recording(stream) as graph:
-            for at in range(REPEATS):
-                submit(at)
-        began, ended = (ask(driver.cuEventCreate(0)) for _ in range(2))
         times: list[float] = []
-        for _ in range(RUNS):
-            ask(driver.cuMemsetD32Async(counters, 0, REPEATS, stream))
-            ask(driver.cuEventRecord(began, stream))
-            graph.launch(stream)
-            ask(driver.cuEventRecord(ended, stream))
-            drain(stream)
-            times.append(ask(driver.cuEventElapsedTime(began, ended)) * 1e6 / REPEATS)
-        for event in (began, ended):
-            ask(driver.cuEventDestroy(event))
-        graph.destroy()
+        with ExitStack() as owned:
+            with recording(stream) as graph:
+                owned.callback(graph.destroy)
+                for at in range(REPEATS):
+                    submit(at)
+            began, ended = event(owned), event(owned)
+            for _ in range(RUNS):
+                ask(driver.cuMemsetD32Async(counters, 0, REPEATS, stream))
+                ask(driver.cuEventRecord(began, stream))
+                graph.launch(stream)
+                ask(driver.cuEventRecord(ended, stream))
+                drain(stream)
+                times.append(ask(driver.cuEventElapsedTime(began, ended)) * 1e6 / REPEATS)
         return round(median(times))
 
 

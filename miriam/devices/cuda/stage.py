@@ -91,7 +91,7 @@ class Stage:
         owned.callback(self._memory.free)
         self._layout = Layout(mix, self._plans)
         self._watched = sorted({critical for critical, _ in self._plan.grants})
-        self._side = self._stream(self._device.world, -(2**31))
+        self._side = self._device.world.stream(-(2**31), owned)
         self._sides: dict[tuple[World, int], Any] = {}
         slots = [(t, i) for t in self._watched for i in range(mix.tasks[t].in_flight)]
         self._slots = {slot: number for number, slot in enumerate(slots)}
@@ -105,12 +105,6 @@ class Stage:
         self.warp_ns = [self._warp_ns(task) for task in range(len(mix.tasks))]
         # Copies and fills of this thread's legacy stream, for which our streams do not wait.
         drain(driver.CUstream(0))
-
-    def _stream(self, world: World, priority: int) -> Any:
-        """A stream of the session's own."""
-        stream = world.stream(priority)
-        self._owned.callback(lambda: ask(driver.cuStreamDestroy(stream)))
-        return stream
 
     def _give_back(self) -> None:
         """What was made, in reverse; nothing of it may be running."""
@@ -243,7 +237,7 @@ class Stage:
         """The stream on which branches are recorded: a stream each would use up the connections."""
         if (world, priority) not in self._sides:
             world.enter()
-            self._sides[world, priority] = self._stream(world, priority)
+            self._sides[world, priority] = world.stream(priority, self._owned)
         return self._sides[world, priority]
 
     def _borrow(self, task: int) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from miriam.coordinator.split import Range
 from miriam.devices.cuda.code import Function
 from miriam.devices.cuda.driver import ask, driver, start
 from miriam.devices.cuda.memory import Memory, download
@@ -27,9 +28,6 @@ from miriam.kernels import ARCHITECTURES, GpuSpec
 
 _MOST_SMS = 1_024
 _LAUNCHES = 3
-
-Range = tuple[int, int]
-"""SMs, half-open."""
 
 
 @dataclass(eq=False)
@@ -47,8 +45,8 @@ class Gpu:
     sms: int
     dram_gbps: float
     _groups: list[Any] | None = None
-    _worlds: dict[tuple[int, int], World] = field(default_factory=dict)
-    known_ids: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
+    _worlds: dict[Range, World] = field(default_factory=dict)
+    known_ids: dict[Range, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def groups(self) -> list[Any]:
@@ -81,7 +79,7 @@ class Gpu:
         """As `world`, but the caller's own, to be closed."""
         return self._confined(self.place(first, stop), is_part=True)
 
-    def place(self, first: int, stop: int) -> tuple[int, int]:
+    def place(self, first: int, stop: int) -> Range:
         """The SMs that `world` takes."""
         what, size = f"SMs {first} to {stop} of {self.name}", self.group_sms
         if not self.groups:
@@ -92,7 +90,7 @@ class Gpu:
             raise UsageError(what, f"whole groups of {size}, up to {end}", stop - first)
         return first, last
 
-    def _confined(self, place: tuple[int, int], *, is_part: bool) -> World:
+    def _confined(self, place: Range, *, is_part: bool) -> World:
         taken = self.groups[slice(*(sm // self.group_sms for sm in place))]
         description = ask(driver.cuDevResourceGenerateDesc(taken, len(taken)))
         flags = driver.CUgreenCtxCreate_flags.CU_GREEN_CTX_DEFAULT_STREAM
@@ -123,7 +121,7 @@ class World:
     context: Any
     green: Any
     sms: int
-    range: tuple[int, int]
+    range: Range
     is_part: bool = False
 
     def enter(self) -> None:
@@ -166,10 +164,9 @@ class World:
 
     def _found(self, where: Function) -> tuple[int, ...]:
         """Where the blocks of ``where`` are seen, in a few launches: on all SMs, if they may."""
-        with ExitStack() as stack:
-            stream, memory = self.stream(0), Memory()
-            stack.callback(lambda: ask(driver.cuStreamDestroy(stream)))
-            stack.callback(memory.free)
+        with ExitStack() as owned:
+            stream, memory = self.stream(0, owned), Memory()
+            owned.callback(memory.free)
             seen = memory.device(4 * _MOST_SMS)
             arguments = [ctypes.c_void_p(seen), ctypes.c_ulonglong(20_000)]
             for _ in range(_LAUNCHES):
@@ -220,8 +217,17 @@ class World:
             taken.add(self.range)
         return all(before[1] <= after[0] for before, after in pairwise(sorted(taken)))
 
-    def stream(self, priority: int) -> Any:
-        """A new stream; smaller is more urgent, beyond the device's range it is clamped."""
+    def stream(self, priority: int, owner: ExitStack | None = None) -> Any:
+        """A new stream, which ``owner`` destroys if there is one.
+
+        A smaller priority is more urgent, beyond the device's range it is clamped.
+        """
+        made = self._new_stream(priority)
+        if owner is not None:
+            owner.callback(lambda: ask(driver.cuStreamDestroy(made)))
+        return made
+
+    def _new_stream(self, priority: int) -> Any:
         least, greatest = ask(driver.cuCtxGetStreamPriorityRange())
         priority = max(greatest, min(least, priority))
         flags = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
