@@ -10,6 +10,7 @@ offers to take is a knapsack along a chain.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from miriam.coordinator.corun import CoRun
 from miriam.coordinator.plan import Grant
+from miriam.coordinator.split import Range
 from miriam.coordinator.task import Steps
 
 PARTS = 256
@@ -54,8 +56,11 @@ def offers(
     unit came no further under any grant, there is none but `HELD`.
     """
     found = [HELD]
-    for sms in sorted({corun.trial.grant.sms for corun in coruns}, key=lambda sms: sms or ()):
-        by_unit = {unit: _under(coruns, unit, sms) for unit in units_ns}
+    under: dict[tuple[Steps, Range | None], list[CoRun]] = defaultdict(list)
+    for corun in coruns:
+        under[corun.trial.normal, corun.trial.grant.sms].append(corun)
+    for sms in sorted({sms for _, sms in under}, key=lambda sms: sms or ()):
+        by_unit = {unit: _while_confined(under, unit, sms) for unit in units_ns}
         if all(by_unit.values()):
             for price in PRICES:
                 chosen = {unit: min(known, key=_at(price)) for unit, known in by_unit.items()}
@@ -69,7 +74,10 @@ def dear(coruns: Sequence[CoRun], units_ns: Mapping[Steps, int]) -> frozenset[St
     The worst ones by cost per work, until the others cost less than half; none where they are more
     than half of the work. Held, they hold those behind them too, until the next pause.
     """
-    costs_ns = {unit: ns * _cheapest(coruns, unit) for unit, ns in units_ns.items()}
+    beside: dict[Steps, list[CoRun]] = defaultdict(list)
+    for corun in coruns:
+        beside[corun.trial.normal].append(corun)
+    costs_ns = {unit: ns * _cheapest(beside[unit]) for unit, ns in units_ns.items()}
     worst = sorted(units_ns, key=lambda unit: -costs_ns[unit] / units_ns[unit])
     left_ns, found = sum(costs_ns.values()) / 2, []
     for unit in worst:
@@ -81,22 +89,22 @@ def dear(coruns: Sequence[CoRun], units_ns: Mapping[Steps, int]) -> frozenset[St
     return frozenset(found) if 2 * work_ns <= sum(units_ns.values()) else frozenset()
 
 
-def _cheapest(coruns: Sequence[CoRun], unit: Steps) -> float:
-    """Critical time lost per work of ``unit``, over all segments, each under its best grant."""
+def _cheapest(coruns: Sequence[CoRun]) -> float:
+    """Critical time lost per work of a unit, over all segments, each under its best grant."""
     best: dict[Steps, float] = {}
     for corun in coruns:
-        if corun.trial.normal == unit and corun.progress > 0:
+        if corun.progress > 0:
             lost = _lost(corun) / corun.progress
             best[corun.trial.critical] = min(lost, best.get(corun.trial.critical, lost))
     return sum(best.values()) / max(1, len(best))
 
 
-def _under(coruns: Sequence[CoRun], unit: Steps, sms: tuple[int, int] | None) -> list[CoRun]:
+def _while_confined(
+    under: Mapping[tuple[Steps, Range | None], Sequence[CoRun]], unit: Steps, sms: Range | None
+) -> list[CoRun]:
     """What ``unit`` may do while elastic blocks keep to ``sms``: a device has one such set."""
-    known = [corun for corun in coruns if corun.trial.normal == unit]
-    confined = [corun for corun in known if corun.trial.grant.sms == sms]
-    anywhere = [corun for corun in known if corun.trial.grant.sms is None]
-    return [corun for corun in confined or anywhere if corun.progress > 0]
+    known = under.get((unit, sms)) or under.get((unit, None), ())
+    return [corun for corun in known if corun.progress > 0]
 
 
 def _at(price: float) -> Callable[[CoRun], tuple[float, float]]:

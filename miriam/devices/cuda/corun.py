@@ -51,7 +51,7 @@ BLOCKS = 2
 Profiles = tuple[Sequence[StepProfile], Sequence[StepProfile]]
 Times = NDArray[np.float64]
 
-_Key = tuple[object, ...]
+_Alike = tuple[tuple[object, ...], ...]
 
 
 class CoRunner:
@@ -60,7 +60,11 @@ class CoRunner:
     def __init__(self, world: World, kernels: Kernels, where: Function) -> None:
         """``where``: the kernel miriam_where, by which SMs are found."""
         self._world, self._kernels, self._where = world, kernels, where
-        self._known: dict[_Key, dict[Steps, tuple[float, float]]] = {}
+        # By the critical steps and their ranges, and of those by the normal steps and their grant.
+        self._known: dict[
+            tuple[_Alike, tuple[Steps, ...]],
+            dict[tuple[_Alike, Grant], dict[Steps, tuple[float, float]]],
+        ] = {}
 
     def measure(
         self, programs: tuple[Program, Program], profiles: Profiles, trials: Sequence[Trial]
@@ -71,8 +75,11 @@ class CoRunner:
         """
         ranges = tuple(sorted({trial.critical for trial in trials}))
         asked = dict.fromkeys((trial.normal, trial.grant) for trial in trials)
-        keys = {pair: _key(programs, ranges, *pair) for pair in asked}
-        missing = {key: pair for pair, key in keys.items() if key not in self._known}
+        known = self._known.setdefault((_alike(programs[0].steps), ranges), {})
+        keys = {
+            (unit, grant): (_alike(programs[1].steps[slice(*unit)]), grant) for unit, grant in asked
+        }
+        missing = {key: pair for pair, key in keys.items() if key not in known}
         if missing:
             units = {unit for unit, _ in missing.values()}
             bench = _Bench(self._world, self._kernels, programs, profiles, ranges, units)
@@ -80,18 +87,13 @@ class CoRunner:
                 for sms in {grant.sms for _, grant in missing.values() if grant.sms}:
                     bench.confine(sms, self._world.ids_of(*sms, self._where))
                 for key, (unit, grant) in missing.items():
-                    self._known[key] = bench.run(unit, grant)
-        found = {pair: self._known[key] for pair, key in keys.items()}
+                    known[key] = bench.run(unit, grant)
+        found = {pair: known[key] for pair, key in keys.items()}
         return tuple(CoRun(t, *found[t.normal, t.grant][t.critical]) for t in trials)
 
 
-def _key(
-    programs: tuple[Program, Program], ranges: tuple[Steps, ...], unit: Steps, grant: Grant
-) -> _Key:
-    critical, normal = programs
-    chosen = normal.steps[slice(*unit)]
-    first, second = (tuple(step.alike for step in steps) for steps in (critical.steps, chosen))
-    return first, ranges, second, grant
+def _alike(steps: Sequence[Step]) -> _Alike:
+    return tuple(step.alike for step in steps)
 
 
 @dataclass(frozen=True, slots=True)
