@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from benchmarks.pairs_rows import CLOSED_LOOP_US, Cell, Row, floor
@@ -94,13 +95,13 @@ def _tail_and_rest(row: Row) -> str:
 def _above_all(cell: Cell, rows: Sequence[Row], own: Sequence[Row]) -> str:
     """Each baseline's point has one of miriam's that is at least as good in both."""
 
-    def median(row: Row) -> float:
+    def p50(row: Row) -> float:
         return row.service(tail=False)
 
     others = [row for row in rows if row.placed and not row.own]
 
     def beaten(row: Row, by: float) -> bool:
-        return any(median(m) <= median(row) + by and row.H - by <= m.H for m in own)
+        return any(p50(m) <= p50(row) + by and row.H - by <= m.H for m in own)
 
     above = [row for row in others if beaten(row, 0.0)]
     below = [row for row in others if not beaten(row, LEVEL)]
@@ -159,7 +160,14 @@ def _coordinator(cells: Sequence[Sequence[Row]]) -> str:
     faster = sum(own.service(tail=True) < host.service(tail=True) for own, host in known)
     more = sum(own.H > host.H for own, host in known)
     measured = f"lower p99 in {faster}, higher H in {more} of {len(known)} cells"
-    return _line("miriam against miriam-host", None, measured if known else "not run", None)
+    beside = f"medians {', '.join(map(_middle, zip(*known, strict=True)))}" if known else ""
+    return _line("miriam against miriam-host", None, measured if known else "not run", None, beside)
+
+
+def _middle(rows: Sequence[Row]) -> str:
+    """The medians of a policy's p99 and H."""
+    p99, H = median(row.service(tail=True) for row in rows), median(row.H for row in rows)
+    return f"{rows[0].policy} {p99:.2f}, {H:.2f}"
 
 
 def _both(cells: Sequence[Sequence[Row]], other: str) -> list[tuple[Row, Row]]:

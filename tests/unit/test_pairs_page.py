@@ -257,6 +257,19 @@ def test_the_papers_form_and_the_ablations_are_not_judged_as_miriam(tmp_path: Pa
     assert [row.own for row in rows] == [True, True, True, False, False]
 
 
+def test_what_the_papers_form_brings_stands_beside_miriam(tmp_path: Path) -> None:
+    own, host = ("miriam", 1.1, 1.2), ("miriam-host", 1.0, 1.05)
+    cells = [
+        entry(*policy, h - less, gap_us)
+        for gap_us, h in ((0.0, 0.3), (4_000.0, 0.5))
+        for policy, less in ((own, 0.0), (host, 0.2))
+    ]
+    text = page(load([written(tmp_path, "a.json", cells)]))
+    said = line(text, "miriam against miriam-host")
+    assert "| lower p99 in 0, higher H in 2 of 2 cells |" in said
+    assert "| medians miriam 1.20, 0.40, miriam-host 1.05, 0.20 |" in said
+
+
 def test_names_of_captured_networks_are_as_they_were_given(tmp_path: Path) -> None:
     torch = entry("miriam-measured:budget=0.1", 1.1, 1.15, 0.5)
     torch["critical"]["task"] = "torch:resnet18"
