@@ -42,8 +42,8 @@ COST_READING = """
   share an SM. A bound of one gives the registers back, and on 132 and 32 SMs the form is then about
   as fast as the original; in small worlds it can hold fewer blocks and lose there.
 - Which bound is best depends on the step and the world: a thing to measure for each step.
-- A claim loop costs about 1.2 us a step. For short steps that is the whole difference, and the
-  reason why a short step should run its original behind a gate.
+- A claim loop costs 1.4 to 2.2 us a step ([device.md](device.md)). For short steps that is the
+  whole difference, and the reason why a short step should run its original behind a gate.
 """
 YIELD = """
 ## How fast a step yields

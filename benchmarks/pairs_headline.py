@@ -14,7 +14,7 @@ from textwrap import wrap
 from benchmarks.pairs_chart import GAPS_US
 from benchmarks.pairs_rows import Cell, Merged, Row, gap_text, load
 from benchmarks.pairs_verdicts import BUDGET_ROW
-from benchmarks.pairs_wins import BOUNDS, DEFAULTS, KINDS, only_default, winner
+from benchmarks.pairs_wins import BOUNDS, DEFAULTS, KINDS, LEVEL, doubts, only_default, winner
 
 README = Path("README.md")
 BEGIN, END = "<!-- measured pairs: begin -->", "<!-- measured pairs: end -->"
@@ -33,13 +33,18 @@ TEXT = """![Critical overhead against the normal network's rate](docs/results/pa
 
 Measured on {gpu}, driver {driver}, {date}: {rows} rows, {verified} of them with every output
 equal to that of the network alone, bit for bit. Each point is a policy, each mark a pair of
-networks; further left and further up is better. Which policy brings the normal network most (H, its
-rate over alone) while the critical one's p99 (first kernel to outputs) stays within a bound, counts
-of {cells} cells (pair, world, gap); of policies as good as each other the simplest is named:
+networks; further left and further up is better. A *world* is so many SMs for both networks; in a
+*closed loop* the next critical request comes when the last one has ended, else a gap later. In
+each of {cells} *cells* (pair, world, gap) that policy counts which brings the normal network most
+(*H*, its rate over alone) while the critical one's p99 (first kernel to outputs, over alone) stays
+within a bound. Of those within {level:g} of the highest H the simplest does, Miriam last; *Miriam*
+is any row of `miriam` or `miriam-measured`, a *plain gate* one of two:
 
 {counts}
 
 {default}
+
+{doubts}
 
 Medians of the critical network's p99 over alone, and of H, over the pairs that were run under all
 of these policies:
@@ -62,9 +67,15 @@ def headline(merged: Merged) -> str:
         verified=sum(row.verified is True for row in merged.rows),
         cells=len(cells),
         counts="\n".join(_counts(cells)),
-        default="\n".join(wrap(only_default(cells), 100, break_on_hyphens=False)),
+        level=LEVEL,
+        default=_filled(only_default(cells)),
+        doubts=_filled(doubts(list(cells.values()))),
         table="\n".join(_table(cells)),
     )
+
+
+def _filled(text: str) -> str:
+    return "\n".join(wrap(text, 100, break_on_hyphens=False))
 
 
 def _counts(cells: dict[Cell, list[Row]]) -> Iterator[str]:

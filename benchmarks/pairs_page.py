@@ -2,7 +2,8 @@
 
     miriam bench pairs --device cuda:0 ... --json docs/results/data/h200-pairs-1.json
     python -m benchmarks.mps_gpu docs/results/data/h200-mps.json
-    python -m benchmarks.pairs_page docs/results/data/h200-{pairs-*,mps}.json \
+    python -m benchmarks.elastic_share_gpu docs/results/data/h200-share.json
+    python -m benchmarks.pairs_page docs/results/data/h200-{pairs-*,mps,share}.json \
         > docs/results/pairs-h200.md
 
 Several reports are merged; the charts go to docs/results. Every sentence that judges is counted

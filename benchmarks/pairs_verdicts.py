@@ -7,14 +7,12 @@ from statistics import median
 from typing import Any
 
 from benchmarks.pairs_rows import CLOSED_LOOP_US, Cell, Row, floor
-from benchmarks.pairs_wins import point
+from benchmarks.pairs_wins import LEVEL, point
 
-SPARSE_US, SPARSE_SMS = 4_000.0, (None, 32, 16)
+SPARSE_US = 4_000.0
 MOST_P99, LEAST_OF_REST = 1.10, 0.95
 BUDGET, LEAST_H, BUDGET_SMS = 0.20, 0.5, 32
 BUDGET_ROW, SPLIT = f"miriam-measured:budget={BUDGET:g}", "partition"
-LEVEL = 0.02
-"""Points this near in p50 and in H are level: two runs of one policy differ by as much."""
 ROWS = 150
 LEAST_ELASTIC = 0.5
 
@@ -39,7 +37,7 @@ def targets(
     yield TARGETS.format(level=LEVEL)
     for cell, rows in cells.items():
         own = [row for row in rows if row.own and row.placed]
-        if own and cell.gap_us == SPARSE_US and cell.sms in SPARSE_SMS:
+        if own and cell.gap_us == SPARSE_US:
             yield _sparse(cell, rows, own)
     for cell, rows in cells.items():
         own = [row for row in rows if row.own and row.placed]
@@ -89,7 +87,7 @@ def _short_of_sparse(row: Row) -> float:
 
 
 def _tail_and_rest(row: Row) -> str:
-    return f"{row.service99 or 0.0:.2f}, {row.of_rest or 0.0:.2f}"
+    return f"{row.service99 or 0.0:.3f}, {row.of_rest or 0.0:.3f}"
 
 
 def _above_all(cell: Cell, rows: Sequence[Row], own: Sequence[Row]) -> str:
@@ -107,7 +105,7 @@ def _above_all(cell: Cell, rows: Sequence[Row], own: Sequence[Row]) -> str:
     below = [row for row in others if not beaten(row, LEVEL)]
     level = len(others) - len(above) - len(below)
     measured = f"so it is for {len(above)} of {len(others)}, level with {level}"
-    beside = f"below {', '.join(point(row) for row in below)}" if below else ""
+    beside = f"below {', '.join(point(row) for row in below) or 'none'}"
     reached = len(above) == len(others)
     what = "miriam's frontier at least as good as every baseline's point"
     return _line(what, cell, measured, reached, beside)

@@ -21,7 +21,7 @@ from miriam.coordinator.policy import Policy
 from miriam.coordinator.task import Mix, Steps
 
 SEGMENT_NS = 50_000
-"""A segment lasts at least so long: five times and more what a control write takes to arrive
+"""A segment lasts at least so long: four times and more what a control write takes to arrive
 (docs/results/device.md, p50)."""
 
 MOST_SEGMENTS = 16

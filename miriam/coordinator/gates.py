@@ -10,7 +10,7 @@ from miriam.errors import UsageError
 
 YIELD_TARGET_NS = 20_000
 """A step this long is worth an elastic form; shorter ones share gates (measured: a gate costs
-1.1 to 1.2 us, a yield inside a step about one block; docs/results/device.md)."""
+1.2 us, a yield inside a step about one block; docs/results/device.md)."""
 
 
 def gate_levels(step_ns: Sequence[int], target_ns: int = YIELD_TARGET_NS) -> tuple[Level, ...]:

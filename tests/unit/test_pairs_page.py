@@ -166,7 +166,7 @@ def test_best_within_a_bound_is_the_highest_rate_whose_p99_keeps_it(merged: Merg
 
 
 def test_of_policies_that_bring_the_same_the_simplest_is_best(tmp_path: Path) -> None:
-    own = entry("miriam-measured:budget=0.1", 1.0, 1.0, 0.509)
+    own = entry("miriam-measured:budget=0.1", 1.0, 1.0, 0.519)
     host, split = entry("miriam-host", 1.0, 1.0, 0.5), entry("partition", 1.0, 1.0, 0.5)
     gate, streams = entry("gate", 1.0, 1.0, 0.5), entry("multistream", 1.0, 1.0, 0.5)
     assert winner(rows_of(tmp_path, own), 1.1) == "miriam"
@@ -197,7 +197,9 @@ def test_the_page_begins_with_who_wins_where(merged: Merged) -> None:
 
 def test_each_target_says_what_was_measured_and_whether_it_is_reached(merged: Merged) -> None:
     text = page(merged)
-    assert "| miriam 1.08, 0.97 | reached |  | gate 1.05, 0.98" in line(text, "H / (1 - duty) >=")
+    assert "| miriam 1.080, 0.973 | reached |  | gate 1.050, 0.983" in line(
+        text, "H / (1 - duty) >="
+    )
     above = line(text, "miriam's frontier at least")
     measured = "so it is for 1 of 2, level with 0"
     assert f"| {measured} | **missed** |  | below multistream (1.60, 0.90) |" in above
@@ -431,7 +433,7 @@ def test_what_the_default_alone_brings_is_said(tmp_path: Path) -> None:
     ]
     merged = load([written(tmp_path, "a.json", rows)])
     assert only_default(merged.cells).endswith(
-        "`miriam-measured:budget=0.1` and `gate` alone, Miriam wins in 0 / 0 / 0 of 1 cells and a "
-        "gate is enough in 1 / 1 / 1."
+        "With their defaults only, `miriam-measured:budget=0.1` and `gate`, and all others as "
+        "before, Miriam wins in 0 / 0 / 0 of 1 cells and a gate is enough in 1 / 1 / 1."
     )
     assert winner(merged.rows, 1.2) == "miriam"

@@ -16,6 +16,8 @@ from miriam.bench import BenchResult, InProcess, Machine, Options, encode, studi
 from miriam.bench.charts import charts
 from miriam.bench.execute import workshop
 from miriam.bench.html_parts import page
+from miriam.bench.jobs import Job, JobRecord, TaskRecord
+from miriam.bench.metrics import Sample
 from miriam.bench.studies import growth, lgsvl, pairs
 from miriam.bench.table import show, table
 from miriam.errors import UnknownNameError, UsageError
@@ -83,6 +85,18 @@ def test_lgsvl_as_given_and_at_120_percent_of_sequential() -> None:
         assert load == pytest.approx(1.2, rel=0.01)
     first, second = balanced.point.rates_hz or (0, 0)
     assert first * times[0] == pytest.approx(second * times[1], rel=0.01)
+
+
+def test_lgsvl_is_scaled_by_the_time_of_the_gpu_alone() -> None:
+    """A latency has the benchmark's loop in it on a GPU: by that the load would be too low."""
+
+    class Slow:
+        def run(self, jobs: Sequence[Job]) -> list[JobRecord]:
+            seen = TaskRecord(Sample((9_000_000,)), Sample((2_000_000,)), 100.0)
+            return [JobRecord((seen,), 1.0) for _ in jobs]
+
+    (cell,) = lgsvl.cells(asked("lgsvl", ["balanced"]), Slow())
+    assert cell.workload.point.rates_hz == (300.0, 300.0)
 
 
 def test_growth_adds_normal_tasks_and_a_critical_one() -> None:

@@ -65,7 +65,7 @@ CRITICAL_SHARE = 0.75
 """Share of the SMs that confined normal work leaves alone, as under `vacate`."""
 
 WRITE_NS = 8_000
-"""Until a control write has arrived (docs/results/device.md)."""
+"""Until a control write has arrived, about (docs/results/device.md)."""
 
 FOLDED_FROM_NS = 100_000
 """A second form in a step's graph costs a node of it, 1 us, also where nothing runs beside it."""

@@ -42,8 +42,8 @@ from miriam.elastic.launch import Control
 from miriam.kernels import Step
 
 WHILE_FROM_NS = 150_000
-"""A step this long gets a WHILE node: it costs 2 us more than a gate and a second launch, and
-stops as often as it is asked (docs/results/device.md)."""
+"""A step this long gets a WHILE node: it costs 1 to 2 us more than a gate and a second launch,
+and stops as often as it is asked (docs/results/device.md)."""
 
 
 class Gate(ctypes.Structure):

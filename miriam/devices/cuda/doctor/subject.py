@@ -1,7 +1,7 @@
 """Steps as normal graphs hold them, alone in a world with everything open, and their times.
 
 The doctor's own steps are synthetic: a short one, and two that leave no register free, with blocks
-of about 5 and 30 us.
+of 6 and 45 us on an H200.
 """
 
 from __future__ import annotations
