@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from miriam.devices.cuda.device import CudaDevice
 from miriam.devices.cuda.driver import driver
 from miriam.devices.cuda.world import Gpu
 
@@ -150,3 +151,9 @@ def h200() -> Gpu:
     for sms in (*range(8, 129, 8), 132):
         gpu.known_ids[0, sms] = tuple(range(sms))
     return gpu
+
+
+def device_of(sms: int | None = None) -> CudaDevice:
+    """The fake H200, or a world of so many of its SMs."""
+    gpu = h200()
+    return CudaDevice(gpu, gpu.whole() if sms is None else gpu.world(0, sms), counting=False)

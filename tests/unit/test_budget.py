@@ -168,3 +168,42 @@ def test_an_offer_that_could_not_even_begin_does_not_let_the_one_before_go_on() 
     first, second = opened(10.0, 100.0), opened(10.0, 100.0)
     choices = [(HELD, first), (HELD, second), (HELD,)]
     assert within(choices, [0.5, 0.0, 0.5], 10.0) == (first, HELD, HELD)
+
+
+def test_what_one_segment_spends_is_gone_for_all_later_ones() -> None:
+    """Also beyond a segment where all is held."""
+    most, less = opened(10.0, 300.0), opened(10.0, 100.0)
+    choices = [(HELD, most), (HELD,), (HELD, less)]
+    assert within(choices, [1.0] * 3, 10.0) == (most, HELD, HELD)
+
+
+def test_a_part_of_a_budget_that_is_begun_is_spent() -> None:
+    half = opened(PARTS / 2 + 0.9, 1.0)
+    assert within([(HELD, half)] * 2, [1.0] * 2, PARTS).count(half) == 1
+
+
+def test_a_unit_that_was_tried_on_the_set_of_sms_is_not_let_out_of_it() -> None:
+    """Where others are confined; there it does what was seen there."""
+    confined = Grant(UNLIMITED.blocks, sms=SOME)
+    coruns = [
+        corun(FIRST, UNLIMITED, 3.0, 0.9),
+        corun(FIRST, confined, 1.0, 0.9),
+        corun(SECOND, UNLIMITED, 1.0, 0.9),
+        corun(SECOND, confined, 1.5, 0.3),
+    ]
+    found = offers(coruns, {FIRST: 10_000, SECOND: 40_000}, 50_000)
+    sets = [{grant.sms for grant in offer.grants.values()} for offer in found]
+    assert sets == [set(), {None}, {SOME}]
+
+
+def test_dear_are_the_worst_by_cost_per_work_beside_the_average_segment() -> None:
+    """Of 24, 20 and 0 us the second costs most for its work, and less than half of all."""
+    third = (3, 4)
+    coruns = [
+        corun(FIRST, UNLIMITED, 1.3, 0.5),
+        corun(SECOND, UNLIMITED, 3.0, 1.0),
+        corun(third, UNLIMITED, 1.0, 1.0),
+        CoRun(Trial((1, 2), SECOND, UNLIMITED), 3.0, 1.0),
+    ]
+    units_ns = {FIRST: 40_000, SECOND: 10_000, third: 50_000}
+    assert dear(coruns, units_ns) == {FIRST, SECOND}

@@ -110,6 +110,7 @@ def test_what_is_known_of_equal_steps_is_not_measured_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(corun, "_Bench", Bench)
+    monkeypatch.setattr(Bench, "runs", 0)
     nothing: Any = SimpleNamespace()
     runner = corun.CoRunner(nothing, nothing, nothing)
     halves, whole = [(0, 2), (2, 4)], [(0, 4)]
@@ -126,3 +127,18 @@ def test_what_is_known_of_equal_steps_is_not_measured_again(
     assert shown(8, halves, [(0, 1)]) == [3, 3]
     assert shown(7, whole, [(0, 1)]) == [4]
     assert shown(7, whole, []) == []
+
+
+def test_what_is_known_beside_one_critical_task_is_not_taken_for_another_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(corun, "_Bench", Bench)
+    monkeypatch.setattr(Bench, "runs", 0)
+    nothing: Any = SimpleNamespace()
+    runner = corun.CoRunner(nothing, nothing, nothing)
+    normal, trials = stirred(8, 7, steps=3), [Trial((0, 4), (0, 1), UNLIMITED)]
+    found = [
+        runner.measure((stirred(8, rounds, steps=4), normal), ([], []), trials)
+        for rounds in (100, 200, 100)
+    ]
+    assert [shown.slowdown for (shown,) in found] == [1, 2, 1]

@@ -12,13 +12,12 @@ import pytest
 
 pytest.importorskip("cuda.bindings")
 
-from fake_cuda import FakeDriver, fake, h200
+from fake_cuda import FakeDriver, device_of, fake, h200
 
 from miriam.coordinator import UNLIMITED, Grant, Mix, Plan, Task
 from miriam.coordinator.policies import get
 from miriam.devices.cuda import clock, tryout
 from miriam.devices.cuda.clock import Clock
-from miriam.devices.cuda.device import CudaDevice
 from miriam.devices.tryout import Length, Tried
 from miriam.errors import DeviceError
 from tests.kernels.programs import SIZE, two_steps
@@ -29,11 +28,6 @@ POLICIES = ["multistream", "gate", "vacate", "partition", "barrier", "miriam-hos
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     return fake(monkeypatch)
-
-
-def device_of(sms: int | None = None) -> CudaDevice:
-    gpu = h200()
-    return CudaDevice(gpu, gpu.whole() if sms is None else gpu.world(0, sms), counting=False)
 
 
 def tasks() -> list[Task]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from bench_fakes import tiny_program
+from pairs_fakes import ASKED, CLOSED, entry, line, rows_of, written
 
 from benchmarks.elastic_share_gpu import share
 from benchmarks.mdtb_page import load as load_studies
@@ -16,79 +17,13 @@ from benchmarks.mdtb_page import page as page_of_studies
 from benchmarks.pairs_chart import overhead_against_rate
 from benchmarks.pairs_headline import BEGIN, END, headline, replaced
 from benchmarks.pairs_page import page
-from benchmarks.pairs_rows import SHARES, Merged, Row, floor, frontier, load
+from benchmarks.pairs_rows import SHARES, Merged, floor, frontier, load
 from benchmarks.pairs_wins import best_within, only_default, winner
 from miriam import devices
 from miriam.bench.charts.style import colour
 from miriam.coordinator import Task, policies
 from miriam.kernels import GpuSpec
 
-
-def entry(
-    policy: str, over: float, tail: float, h: float, gap_us: float = 0.0, **other: Any
-) -> dict[str, Any]:
-    """A row: alone 200 us of which 100 us are service, p99 twice that."""
-    critical = {
-        "task": "c",
-        "p50_us": 200.0 * over,
-        "p99_us": 400.0 * tail,
-        "service_p50_us": 100.0 * over,
-        "service_p99_us": 200.0 * tail,
-        "solo_p50_us": 200.0,
-        "solo_p99_us": 400.0,
-        "solo_service_p50_us": 100.0,
-        "solo_service_p99_us": 200.0,
-    }
-    return {
-        "workload": "c+n",
-        "policy": policy,
-        "critical": critical,
-        "normal": [{"task": "n", "H": h}],
-        "verified": True,
-        "gap_us": gap_us,
-        "world": "cuda:0:32",
-        "n": 1_000,
-        "drift": 0.01,
-    } | other
-
-
-ASKED: dict[str, Any] = {
-    "benchmark": "pairs",
-    "device": "cuda:0",
-    "policies": ["miriam", "gate"],
-    "seconds": 5.0,
-    "seed": 1,
-    "workloads": ["c+n"],
-    "in_flight": 4,
-    "gaps_us": [0.0, 4_000.0],
-    "worlds": [0, 32],
-}
-
-
-def written(folder: Path, name: str, rows: list[dict[str, Any]], **other: Any) -> Path:
-    report = {
-        "schema": "miriam.bench/1",
-        "simulated": False,
-        "gpu": "G",
-        "driver": {"name": "580.1", "cuda": 13000},
-        "versions": {"miriam-gpu": "0.1.0"},
-        "date": "2026-11-30",
-        "clocks": {"clocks.sm": "1000", "clocks.max.sm": "2000"},
-        "rows": rows,
-        "options": ASKED,
-    } | other
-    path = folder / name
-    path.write_text(json.dumps(report))
-    return path
-
-
-CLOSED = [
-    entry("miriam", 1.1, 1.2, 0.3),
-    entry("miriam:budget=0.2", 1.18, 1.3, 0.55),
-    entry("gate", 1.2, 1.4, 0.2),
-    entry("multistream", 1.6, 2.0, 0.9),
-    entry("sequential", 1.0, 1.0, 0.95),
-]
 SPARSE = [
     entry("miriam", 1.05, 1.08, 0.95, 4_000.0, yield_p99_us=12.34),
     entry("gate", 1.04, 1.05, 0.96, 4_000.0),
@@ -99,10 +34,6 @@ SPARSE = [
 @pytest.fixture
 def merged(tmp_path: Path) -> Merged:
     return load([written(tmp_path, "a.json", CLOSED), written(tmp_path, "b.json", SPARSE)])
-
-
-def line(text: str, *words: str) -> str:
-    return next(x for x in text.splitlines() if all(word in x for word in words))
 
 
 def test_a_cell_that_is_in_two_reports_is_refused(tmp_path: Path) -> None:
@@ -146,10 +77,6 @@ def test_the_frontier_holds_what_nothing_beats_and_leaves_sequential_out(merged:
     names = ["miriam", "miriam:budget=0.2", "multistream"]
     assert [row.policy for row in frontier(closed)] == names
     assert [row.policy for row in frontier(sparse, tail=True)] == ["gate", "multistream"]
-
-
-def rows_of(folder: Path, *entries: dict[str, Any]) -> list[Row]:
-    return list(load([written(folder, "rows.json", list(entries))]).rows)
 
 
 def test_best_within_a_bound_is_the_highest_rate_whose_p99_keeps_it(merged: Merged) -> None:

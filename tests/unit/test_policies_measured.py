@@ -22,10 +22,11 @@ from miriam.coordinator import (
     TaskPlan,
 )
 from miriam.coordinator.corun import Candidate, CoRun, Measuring, Trial
+from miriam.coordinator.gates import yield_target_ns
 from miriam.coordinator.policies import get
 from miriam.coordinator.policies.miriam_measured import OTHERS, POLICY, WRITE_NS, MiriamMeasured
 from miriam.errors import MissingCapabilityError, UsageError
-from miriam.kernels import Cost, GpuSpec
+from miriam.kernels import Cost, GpuSpec, Resources, Variant
 from tests.sim.programs import kernel, program
 
 GPU = GpuSpec("test", "sm_75", 4, 100.0)
@@ -302,3 +303,80 @@ def test_a_device_that_does_not_measure_is_named_as_missing() -> None:
     assert text.startswith("policy miriam-measured")
     assert "a device that measures steps beside each other" in text
     assert "sim:<GPU> or cuda:<GPU>, or the policy miriam, which estimates" in text
+
+
+def test_beside_a_long_request_trials_are_of_the_units_that_plans_open() -> None:
+    """Gates are 80 us apart there: two steps of 30 us are one unit, and no long step."""
+    work = mix([(ONE_WAVE, 30)] * 4)
+    work = replace(work, step_ns=(tuple(10 * ns for ns in work.step_ns[0]), work.step_ns[1]))
+    trials = POLICY.trials(work, 0, 1)
+    assert {(trial.normal, trial.grant) for trial in trials} == {
+        ((0, 2), UNLIMITED),
+        ((2, 4), UNLIMITED),
+    }
+    assert opened(first_opened(work, free)) == [[True] * 4] * 6
+
+
+def test_the_shortest_critical_request_says_how_long_normal_work_may_take_to_leave() -> None:
+    work = mix([SHORT], critical=2)
+    one, other = (tuple(times * ns for ns in work.step_ns[0]) for times in (10, 20))
+    work = replace(work, step_ns=(other, one, work.step_ns[2]))
+    assert yield_target_ns(work, 0.05) == 80 * US
+
+
+def test_normal_tasks_need_not_have_equally_many_steps() -> None:
+    plan = first_opened(mix([SHORT], [STIFF, SHORT, LONG]), free)
+    assert [len(task.steps) for task in plan.tasks] == [6, 1, 3]
+
+
+def test_a_candidate_that_is_just_as_slow_as_the_budget_allows_keeps_it() -> None:
+    assert chosen(0, tried((1.0, 0.1), (1.0, 0.5))) == 1
+    assert chosen(0.25, tried((1.0, 0.1), (1.25, 0.5))) == 1
+
+
+def test_also_what_costs_more_than_any_share_of_the_request_is_opened_at_last() -> None:
+    found = own_candidates(measured(mix([SHORT]), lambda trial: (3.0, 0.9)))
+    assert [[True]] * 6 in map(opened, found)
+
+
+def test_each_unit_is_told_to_leave_as_late_as_it_may() -> None:
+    """Before the end of a segment of four steps of 15 us: two steps of 7 us and one whose blocks
+    take 15.4 us need 22 and 23.4 us, a step of one wave of 25 us needs 33 us."""
+    normal = [(ONE_WAVE, 7), (ONE_WAVE, 7), (ONE_WAVE, 25), LONG]
+    work = mix(normal)
+    critical_ns = tuple(us * US for us in (15, 15, 15, 15, 50, 50))
+    work = replace(work, step_ns=(critical_ns, work.step_ns[1]))
+
+    def shown(trial: Trial) -> tuple[float, float]:
+        return (1.0, 0.9) if trial.critical == (0, 4) else (3.0, 0.9)
+
+    plan = first_opened(work, shown)
+    assert opened(plan) == [[True] * 4, [True, True, False, True], *[[False] * 4] * 4]
+
+
+def test_a_step_that_may_only_run_on_some_sms_is_elastic() -> None:
+    """Also one of one wave: only in that form it looks where it is."""
+
+    def shown(trial: Trial) -> tuple[float, float]:
+        return (1.0 if trial.grant.sms else 3.0), 0.9
+
+    plan = first_opened(mix([STIFF]), shown)
+    assert plan.tasks[1].steps == (StepPlan(Level.GRANT, Level.YIELD),)
+
+
+@pytest.mark.parametrize(("us", "threads"), [(99, {256}), (100, {256, 128})])
+def test_only_a_very_long_step_is_tried_with_fewer_threads_too(us: int, threads: set[int]) -> None:
+    work = mix([(MANY_WAVES, us)])
+    (step,) = work.tasks[1].program.steps
+    variants = tuple(Variant(count, Resources(32, 0)) for count in (256, 128, 64))
+    steps = (replace(step, kernel=replace(step.kernel, variants=variants)),)
+    normal = replace(work.tasks[1], program=replace(work.tasks[1].program, steps=steps))
+    work = replace(work, tasks=(work.tasks[0], normal))
+    trials = POLICY.trials(work, 0, 1)
+    assert {trial.grant.threads for trial in trials if trial.grant.ahead} == threads
+
+
+def test_a_gate_is_closed_beside_every_critical_task() -> None:
+    grants = get("gate").plan(mix([SHORT, LONG], [STIFF], critical=2)).grants
+    closed = {2: ((CLOSED,) * 2,) * 6, 3: ((CLOSED,),) * 6}
+    assert grants == {(c, n): closed[n] for c in (0, 1) for n in (2, 3)}

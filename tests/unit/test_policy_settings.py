@@ -33,3 +33,12 @@ def test_what_is_no_policy(name: str, error: type[UsageError], text: str) -> Non
     with pytest.raises(error) as found:
         get(name)
     assert str(found.value).startswith(text)
+
+
+@pytest.mark.parametrize("policy", ["gate", "miriam-measured"])
+def test_a_yield_share_is_one(policy: str) -> None:
+    assert get(f"{policy}:yield_share=1").yield_share == 1  # type: ignore[attr-defined]
+    for share in ("1.5", "-0.1", "nan"):
+        with pytest.raises(UsageError) as found:
+            get(f"{policy}:yield_share={share}")
+        assert str(found.value) == f"policy {policy} yield_share: a share, 0 to 1, got {share}"

@@ -13,6 +13,7 @@ from bench_fakes import Silent
 from rich.console import Console
 
 from miriam.bench import BenchResult, InProcess, Machine, Options, encode, studies
+from miriam.bench.arrivals import Uniform
 from miriam.bench.charts import charts
 from miriam.bench.execute import workshop
 from miriam.bench.html_parts import page
@@ -20,7 +21,7 @@ from miriam.bench.jobs import Job, JobRecord, TaskRecord
 from miriam.bench.metrics import Sample
 from miriam.bench.studies import growth, lgsvl, pairs
 from miriam.bench.table import show, table
-from miriam.errors import UnknownNameError, UsageError
+from miriam.errors import ExecutionError, UnknownNameError, UsageError
 
 
 def asked(benchmark: str, workloads: Sequence[str], **changes: Any) -> Options:
@@ -87,16 +88,43 @@ def test_lgsvl_as_given_and_at_120_percent_of_sequential() -> None:
     assert first * times[0] == pytest.approx(second * times[1], rel=0.01)
 
 
-def test_lgsvl_is_scaled_by_the_time_of_the_gpu_alone() -> None:
-    """A latency has the benchmark's loop in it on a GPU: by that the load would be too low."""
+class Alone:
+    """Networks whose service alone is so many ms, most often.
 
-    class Slow:
-        def run(self, jobs: Sequence[Job]) -> list[JobRecord]:
-            seen = TaskRecord(Sample((9_000_000,)), Sample((2_000_000,)), 100.0)
-            return [JobRecord((seen,), 1.0) for _ in jobs]
+    Their latency has the benchmark's loop in it: by that the load would be too low.
+    """
 
-    (cell,) = lgsvl.cells(asked("lgsvl", ["balanced"]), Slow())
-    assert cell.workload.point.rates_hz == (300.0, 300.0)
+    def __init__(self, *ms: float) -> None:
+        self.ms, self.jobs = ms, list[Job]()
+
+    def run(self, jobs: Sequence[Job]) -> list[JobRecord]:
+        self.jobs += jobs
+        samples = [Sample((round(ms * 1e6),) * 3 + (10**9,) if ms else ()) for ms in self.ms]
+        latency = Sample((10**10,))
+        return [JobRecord((TaskRecord(latency, each, 100.0),), 1.0) for each in samples]
+
+
+def test_requests_of_lgsvl_come_at_the_rates_that_its_rows_say() -> None:
+    found = lgsvl.cells(asked("lgsvl", lgsvl.WORKLOADS, in_flight=3), Alone(4, 1))
+    for workload in (cell.workload for cell in found):
+        critical, normal = workload.critical[0], workload.normal[0]
+        assert isinstance(critical.arrivals, Uniform) and isinstance(normal.arrivals, Uniform)
+        rates = (critical.arrivals.hz, normal.arrivals.hz)
+        assert rates == pytest.approx(workload.point.rates_hz, rel=1e-4)
+        assert (critical.in_flight, normal.in_flight) == (1, 3)
+    assert [cell.workload.point.scale is None for cell in found] == [False, False, True]
+    assert found[2].workload.point.rates_hz == pytest.approx((150, 600))
+
+
+def test_lgsvl_as_given_needs_no_times_alone() -> None:
+    alone = Alone(4, 1)
+    (cell,) = lgsvl.cells(asked("lgsvl", ["given"]), alone)
+    assert cell.workload.point.scale == 1 and not alone.jobs
+
+
+def test_a_network_that_completes_nothing_alone_can_not_be_scaled() -> None:
+    with pytest.raises(ExecutionError, match="squeezenet alone completed nothing"):
+        lgsvl.cells(asked("lgsvl", ["scaled"]), Alone(4, 0))
 
 
 def test_growth_adds_normal_tasks_and_a_critical_one() -> None:

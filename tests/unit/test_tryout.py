@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from miriam.coordinator import Mix, Plan, Policy, Task
+from miriam.coordinator import ORDERED, Level, Mix, Plan, Policy, StepPlan, Task, TaskPlan
 from miriam.coordinator.corun import Candidate
 from miriam.coordinator.policies import get
 from miriam.devices.contract import Arrays, Completion, Usage
 from miriam.devices.observe import Observer
-from miriam.devices.tryout import Length, Tried, tried
+from miriam.devices.tryout import PAUSE, Length, Tried, tried, warm_up_requests
 from miriam.kernels import Cost, GpuSpec
 from tests.sim.programs import kernel, program
 
@@ -135,3 +137,95 @@ def test_equal_plans_are_tried_once_for_equal_tasks() -> None:
     other(PLANS[:1], MIX.tasks)
     other(PLANS, (*MIX.tasks, Task("n", WORK)))
     assert len(calls) == 3
+
+
+class Kept(Clockwork):
+    """It keeps what it is handed: tasks, how much later, and inputs; and whether it was closed."""
+
+    def __init__(self, takes_ns: Sequence[int]) -> None:
+        super().__init__(takes_ns)
+        self.handed: list[tuple[int, int, Arrays | None]] = []
+        self.closed = 0
+
+    def submit(self, task: int, arrival_ns: int, inputs: Arrays | None = None) -> int:
+        self.handed.append((task, arrival_ns - self.now_ns, inputs))
+        return super().submit(task, arrival_ns, inputs)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def kept(mix: Mix, length: Length, *takes_us: int) -> list[Kept]:
+    """The sessions in which two plans were tried, with inputs that have the tasks' numbers."""
+    made: list[Kept] = []
+
+    def opened(policy: Policy, observers: Sequence[Observer]) -> Kept:
+        made.append(Kept([us * US for us in takes_us]))
+        return made[-1]
+
+    inputs = [{"x": np.full(1, task)} for task in range(len(mix.tasks))]
+    tried(mix, PLANS, opened, length, inputs, warm_up_ns=0, by_step=False)
+    return made
+
+
+def test_each_task_gets_its_inputs_and_as_many_requests_as_it_may_have_in_flight() -> None:
+    work = replace(MIX, tasks=(MIX.tasks[0], replace(MIX.tasks[1], in_flight=3)))
+    for session in kept(work, LENGTH, 10, 10):
+        assert [task for task, _, _ in session.handed[:4]] == [0, 1, 1, 1]
+        assert all(inputs and inputs["x"] == task for task, _, inputs in session.handed)
+        assert session.closed == 1
+
+
+def test_pauses_are_of_several_lengths_about_their_average() -> None:
+    """Else all critical requests could come at the same point of a normal one."""
+    length = replace(LENGTH, requests=40, longest_ns=10**9)
+    (session, _) = kept(MIX, length, 10, 10)
+    pauses_us = [after_ns / US for task, after_ns, _ in session.handed if task == 0 and after_ns]
+    assert len(set(pauses_us)) > 30
+    assert 20 <= min(pauses_us) < 22 and 38 < max(pauses_us) <= 40
+    assert np.mean(pauses_us) == pytest.approx(10 * PAUSE, rel=0.02)
+    assert all(after_ns == 0 for task, after_ns, _ in session.handed if task == 1)
+
+
+def test_a_plan_is_tried_until_enough_requests_of_each_critical_task_have_ended() -> None:
+    assert LENGTH.goes_on(50 * US, [3, 4]) and not LENGTH.goes_on(50 * US, [4, 5])
+    assert not LENGTH.goes_on(100 * US, [3, 4])
+    longer = replace(LENGTH, shortest_ns=60 * US)
+    assert longer.goes_on(59 * US, [9]) and not longer.goes_on(60 * US, [9])
+
+
+class Uneven(Clockwork):
+    """Every tenth critical request takes ``late_us`` instead of 10."""
+
+    def __init__(self, late_us: int) -> None:
+        super().__init__((0, 0))
+        self._late_us, self._count = late_us, 0
+
+    def submit(self, task: int, arrival_ns: int, inputs: Arrays | None = None) -> int:
+        self._count += not task
+        us = self._late_us if not task and self._count % 10 == 0 else 10
+        self._takes_ns = (us * US, us * US)
+        return super().submit(task, arrival_ns, inputs)
+
+
+def test_the_percentile_of_the_service_counts_and_not_what_most_requests_take() -> None:
+    sessions = [Uneven(us) for us in (10, 30)]
+    length = replace(LENGTH, requests=100, longest_ns=10**9)
+    found = tried(
+        MIX,
+        PLANS,
+        lambda policy, observers: sessions.pop(0),
+        length,
+        [None, None],
+        warm_up_ns=0,
+        by_step=False,
+    )
+    assert [candidate.slowdown for candidate in found] == [1.0, pytest.approx(3.0)]
+
+
+def test_to_warm_up_takes_a_request_for_each_gate_of_the_task_that_has_most() -> None:
+    gate, elastic = StepPlan(Level.GATE, Level.GATE), StepPlan(Level.GRANT, Level.YIELD)
+    work = replace(MIX, tasks=(*MIX.tasks, Task("m", WORK)))
+    tasks = (TaskPlan(0, (gate,) * 9), TaskPlan(1, (gate, ORDERED, elastic)), TaskPlan(1, (gate,)))
+    assert warm_up_requests(work, Plan(tasks)) == 2
+    assert warm_up_requests(MIX, PLANS[1]) == 0
