@@ -178,3 +178,10 @@ def test_rungs_of_a_ladder_count_where_the_host_coordinates_too(driver: FakeDriv
     session.use(confined[0])
     assert session._stage._plan == confined[0]
     session.close()
+
+
+def test_try_outs_run_on_inputs_that_are_copied_once() -> None:
+    """As those are that nobody can change; what is in them hardly matters."""
+    inputs = tryout._zeros(two_steps())
+    assert list(inputs) == ["x"]
+    assert not inputs["x"].any() and not inputs["x"].flags.writeable

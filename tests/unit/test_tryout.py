@@ -229,3 +229,29 @@ def test_to_warm_up_takes_a_request_for_each_gate_of_the_task_that_has_most() ->
     tasks = (TaskPlan(0, (gate,) * 9), TaskPlan(1, (gate, ORDERED, elastic)), TaskPlan(1, (gate,)))
     assert warm_up_requests(work, Plan(tasks)) == 2
     assert warm_up_requests(MIX, PLANS[1]) == 0
+
+
+class Late(Clockwork):
+    """Each request takes 10 us, and waits for ``wait_us`` before it starts."""
+
+    def __init__(self, wait_us: int) -> None:
+        super().__init__(((wait_us + 10) * US, 10 * US))
+
+    def advance(self, until_ns: int) -> Sequence[Completion]:
+        return [
+            replace(done, start_ns=done.finish_ns - 10 * US) for done in super().advance(until_ns)
+        ]
+
+
+def test_waiting_before_the_first_kernel_is_no_slow_down() -> None:
+    sessions = [Late(wait_us) for wait_us in (0, 20)]
+    found = tried(
+        MIX,
+        PLANS,
+        lambda policy, observers: sessions.pop(0),
+        replace(LENGTH, longest_ns=1_000 * US),
+        [None, None],
+        warm_up_ns=0,
+        by_step=False,
+    )
+    assert [candidate.slowdown for candidate in found] == [1.0, 1.0]
