@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.pairs_chart import overhead_against_rate
+from benchmarks.pairs_counts import counts
 from benchmarks.pairs_rows import CLOSED_LOOP_US, QUEUED, Cell, Merged, Row, floor, frontier, load
 from benchmarks.pairs_verdicts import targets
 from benchmarks.pairs_wins import each_cell, frontiers, who_wins
@@ -247,6 +248,7 @@ def page(merged: Merged) -> str:
     cells = merged.cells
     parts = [
         head(merged),
+        *counts(cells),
         "\n## Targets\n",
         *targets(cells, merged.shares),
         "\n## All rows",

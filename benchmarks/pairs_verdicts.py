@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
@@ -42,7 +43,7 @@ def targets(
     for cell, rows in cells.items():
         own = [row for row in rows if row.own and row.placed]
         if own and cell.gap_us == CLOSED_LOOP_US:
-            yield _above_all(cell, rows, own)
+            yield _above_all(cell, rows)
             if cell.sms == BUDGET_SMS:
                 yield _within_budget(cell, rows)
     yield from map(_elastic, shares)
@@ -52,7 +53,7 @@ def targets(
 
 
 def _sparse(cell: Cell, rows: Sequence[Row], own: Sequence[Row]) -> str:
-    best = min(own, key=_short_of_sparse)
+    best = min(own, key=short_of_sparse)
     what = f"p99 <= {MOST_P99:.2f} with H / (1 - duty) >= {LEAST_OF_REST}"
     others = [_named(rows, name) for name in ("gate", "multistream")]
     beside = ", ".join(f"{row.policy} {_tail_and_rest(row)}" for row in others if row is not None)
@@ -60,7 +61,7 @@ def _sparse(cell: Cell, rows: Sequence[Row], own: Sequence[Row]) -> str:
     lowest = _floor(rows, best, MOST_P99, tail=True)
     if (best.service99 or 0.0) > MOST_P99:
         lowest += _leaving(rows, MOST_P99)
-    return _line(what, cell, measured, _short_of_sparse(best) <= 0, beside, lowest)
+    return _line(what, cell, measured, short_of_sparse(best) <= 0, beside, lowest)
 
 
 def _leaving(rows: Sequence[Row], most: float) -> str:
@@ -82,7 +83,8 @@ def _floor(rows: Sequence[Row], judged: Row, most: float, *, tail: bool) -> str:
     return f"{least:.2f}, {found / least:.2f} over it{', miss in the floor' if missed else ''}"
 
 
-def _short_of_sparse(row: Row) -> float:
+def short_of_sparse(row: Row) -> float:
+    """How far a row is from the target for gaps of 4 ms; 0 and less where it is reached."""
     return max((row.service99 or 0.0) - MOST_P99, LEAST_OF_REST - (row.of_rest or 0.0))
 
 
@@ -90,25 +92,37 @@ def _tail_and_rest(row: Row) -> str:
     return f"{row.service99 or 0.0:.3f}, {row.of_rest or 0.0:.3f}"
 
 
-def _above_all(cell: Cell, rows: Sequence[Row], own: Sequence[Row]) -> str:
-    """Each baseline's point has one of miriam's that is at least as good in both."""
+@dataclass(frozen=True, slots=True)
+class Baselines:
+    """Points of others, in p50 and H: one of ours is at least as good, or none, not even level."""
 
-    def p50(row: Row) -> float:
-        return row.service(tail=False)
+    above: list[Row]
+    below: list[Row]
+    all: list[Row]
 
+
+def baselines(rows: Sequence[Row]) -> Baselines:
+    """The baselines of a cell, judged."""
+    own = [row for row in rows if row.own and row.placed]
     others = [row for row in rows if row.placed and not row.own]
 
     def beaten(row: Row, by: float) -> bool:
-        return any(p50(m) <= p50(row) + by and row.H - by <= m.H for m in own)
+        p50 = row.service(tail=False)
+        return any(m.service(tail=False) <= p50 + by and row.H - by <= m.H for m in own)
 
-    above = [row for row in others if beaten(row, 0.0)]
-    below = [row for row in others if not beaten(row, LEVEL)]
-    level = len(others) - len(above) - len(below)
-    measured = f"so it is for {len(above)} of {len(others)}, level with {level}"
-    beside = f"below {', '.join(point(row) for row in below) or 'none'}"
-    reached = len(above) == len(others)
+    beaten_by = {by: [row for row in others if beaten(row, by)] for by in (0.0, LEVEL)}
+    below = [row for row in others if row not in beaten_by[LEVEL]]
+    return Baselines(beaten_by[0.0], below, others)
+
+
+def _above_all(cell: Cell, rows: Sequence[Row]) -> str:
+    """Each baseline's point has one of miriam's that is at least as good in both."""
+    others = baselines(rows)
+    level = len(others.all) - len(others.above) - len(others.below)
+    measured = f"so it is for {len(others.above)} of {len(others.all)}, level with {level}"
+    beside = f"below {', '.join(point(row) for row in others.below) or 'none'}"
     what = "miriam's frontier at least as good as every baseline's point"
-    return _line(what, cell, measured, reached, beside)
+    return _line(what, cell, measured, len(others.above) == len(others.all), beside)
 
 
 def _within_budget(cell: Cell, rows: Sequence[Row]) -> str:

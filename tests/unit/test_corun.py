@@ -106,13 +106,16 @@ class Bench:
         pass
 
 
-def test_what_is_known_of_equal_steps_is_not_measured_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def runner(monkeypatch: pytest.MonkeyPatch) -> corun.CoRunner:
+    """One that knows nothing yet."""
     monkeypatch.setattr(corun, "_Bench", Bench)
     monkeypatch.setattr(Bench, "runs", 0)
     nothing: Any = SimpleNamespace()
-    runner = corun.CoRunner(nothing, nothing, nothing)
+    return corun.CoRunner(nothing, nothing, nothing)
+
+
+def test_what_is_known_of_equal_steps_is_not_measured_again(runner: corun.CoRunner) -> None:
     halves, whole = [(0, 2), (2, 4)], [(0, 4)]
 
     def shown(rounds: int, segments: Sequence[Steps], units: Sequence[Steps]) -> list[float]:
@@ -130,12 +133,8 @@ def test_what_is_known_of_equal_steps_is_not_measured_again(
 
 
 def test_what_is_known_beside_one_critical_task_is_not_taken_for_another_one(
-    monkeypatch: pytest.MonkeyPatch,
+    runner: corun.CoRunner,
 ) -> None:
-    monkeypatch.setattr(corun, "_Bench", Bench)
-    monkeypatch.setattr(Bench, "runs", 0)
-    nothing: Any = SimpleNamespace()
-    runner = corun.CoRunner(nothing, nothing, nothing)
     normal, trials = stirred(8, 7, steps=3), [Trial((0, 4), (0, 1), UNLIMITED)]
     found = [
         runner.measure((stirred(8, rounds, steps=4), normal), ([], []), trials)

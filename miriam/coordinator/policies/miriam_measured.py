@@ -52,7 +52,7 @@ room for costs in whole parts."""
 WIDER = (0.1, 0.2)
 """Yield shares at which holding everything is tried too: gates cost the normal work time, also
 where no critical request runs. What it costs that work leaves later, pauses between critical
-requests show; beside closed loops hardly anything runs when a request begins."""
+requests are to show; beside closed loops hardly anything runs when a request begins."""
 
 OTHERS: tuple[Policy, ...] = (
     multistream.MultiStream(),

@@ -206,9 +206,9 @@ class World:
     def may_run_at_once(self, ranges: Iterable[Range | None]) -> bool:
         """Whether kernels may run on these ``ranges`` of its SMs at once; None is all of them.
 
-        Not where different green contexts have SMs in common: now and then the GPU stops then with
-        CUDA_ERROR_LAUNCH_FAILED (docs/bench.md, "A fault in worlds of some SMs"). Errors for ranges
-        as `Gpu.world` has them.
+        Not where different green contexts have SMs in common: as a precaution, since processes with
+        such ones now and then ended with CUDA_ERROR_LAUNCH_FAILED (docs/bench.md, "A fault in
+        worlds of some SMs"). Errors for ranges as `Gpu.world` has them.
         """
         whole = (0, self.sms)
         asked = {whole if sms is None else sms for sms in ranges}
